@@ -114,8 +114,8 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 			return nil, err
 		}
 	}
-	if d.due = request.Due; request.Recurs != nil {
-		d.due = request.Recurs.Planned // without jitter, which depends on the sequence of the message
+	if d.due = request.Due; request.Series != nil {
+		d.due = request.Series.Planned // without jitter, which depends on the sequence of the message
 	}
 	if a.fallback == "" {
 		return d, nil

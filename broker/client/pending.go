@@ -55,7 +55,7 @@ func (c *Client) CancelPending(ctx context.Context, key, target string) (cancell
 func (c *Client) MovePending(ctx context.Context, key, target string, delay time.Duration) (moved bool, err error) {
 	value := levels.FormatDuration(delay)
 	return c.tryUntilCertain(ctx, key, target, 0, func(e lastEntry, token string) (*nats.Msg, error) {
-		if e.entry.Recurs != nil {
+		if e.entry.Series != nil {
 			return nil, fmt.Errorf("%w: the timer %s of %s recurs: use Postpone", ErrBadOption, key, target)
 		}
 		m := &nats.Msg{
@@ -104,7 +104,7 @@ func (c *Client) tryUntilCertain(
 			switch {
 			case err != nil:
 				return false, errors.Join(unansweredErr, err)
-			case readLast.entry.Word == token:
+			case readLast.entry.Token == token:
 				return true, nil
 			case !readLast.pending(), generation > 0 && readLast.in.Sequence != generation:
 				return false, unansweredErr

@@ -55,7 +55,7 @@ func (i gatherer) countKeysOf(ctx context.Context, count *sealCount) error {
 		}
 		in := m.Incoming(count.stream)
 		if seals := in.Header[message.HeaderSeal]; len(seals) == 1 &&
-			(count.kind != streams.Timers || in.Subject == i.names.TimersCursor() || entry.ClaimsOurs(i.Policy(), in)) {
+			(count.kind != streams.Timers || in.Subject == i.names.TimersCursor() || entry.ClaimsBroker(i.Policy(), in)) {
 			count.byKey[message.KeyID(seals[0])]++
 		}
 	}

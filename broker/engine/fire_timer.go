@@ -206,13 +206,13 @@ func (e examined) handle(w *worker, m moment) {
 	s := w.timers.stream.Examined(f.timer, e.state, m.now, time.Now())
 	switch s.Kind {
 	case role.Restart:
-		w.restart(f, entry, e.state.In.Data)
+		w.restart(f, entry, e.state.Message.Data)
 		f.timer.TakeState(e.state)
 	case role.Deliver:
 		if !w.claimInProcess(f, m) {
 			return
 		}
-		f.problem, f.Data = entry.Problem, e.state.In.Data
+		f.problem, f.Data = entry.Problem, e.state.Message.Data
 		w.becomeMessage(f, f.timer.ContinueFiring(e.state))
 	}
 	w.apply(f, timerStep(m, f, s), m)

@@ -70,5 +70,5 @@ func (i *Inspector) ReadKeys(ctx context.Context) error {
 // TakeOver returns an importer of the schedules in streams that nats-server serves itself. Call ReadKeys first: the
 // stored timers need the broker's seal.
 func (i *Inspector) TakeOver(dry bool) schedules.TakeOver {
-	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Rules: i.cfg.Schedules, Dry: dry}
+	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Rules: i.cfg.Schedules, DryRun: dry}
 }

@@ -22,16 +22,16 @@ const StaleFor = 10 * time.Second
 // State is the state of a timer: the last entry of its subject, as the leader of the stream returns it. If a client has
 // published over a firing, State is the firing, or its outcome.
 type State struct {
-	None         bool      // the subject had no entry after LastSeq was read
+	NoEntry      bool      // the subject had no entry after LastSeq was read
 	LastSeq      uint64    // a sequence that the stream has reached; its last one if no entry is as new as the generation
 	Created      time.Time // when the stream was created; set together with LastSeq
 	ProvenBehind bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
 	Settled      bool      // the entry records the firing of a round, and that round is settled
-	Alone        bool      // no entry is left before this entry
+	IsFirst      bool      // no entry is left before this entry
 	Sequence     uint64
 	At           time.Time // when the entry was stored
 	Entry        entry.Entry
-	In           message.Incoming // the stored entry
+	Message      message.Incoming // the stored entry
 }
 
 // Over reports whether the timer has ended: its subject has no entry, or the last entry is a cancel, an outcome or an
@@ -43,5 +43,5 @@ func (s State) Over() bool {
 
 // Behind reports whether the stream ends below a generation, according to its leader.
 func (s State) Behind(generation uint64) bool {
-	return (s.None || s.Sequence < generation) && s.LastSeq < generation
+	return (s.NoEntry || s.Sequence < generation) && s.LastSeq < generation
 }

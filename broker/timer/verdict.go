@@ -51,7 +51,7 @@ type Answer struct {
 	Outcome    Outcome
 	Generation uint64        // the generation that was cancelled, has fired or is pending
 	Due        time.Time     // zero if it is unknown
-	Became     entry.Outcome // the outcome of a fired timer; empty until a broker has recorded it
+	Delivery   entry.Outcome // the outcome of a fired timer; empty until a broker has recorded it
 	Why        string        // an explanation for people; empty if the outcome needs none
 }
 
@@ -92,16 +92,16 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case f.Behind(a.Generation):
 		unknown.Why = "the stream ends before that generation, according to its leader"
-	case f.None || f.Sequence < a.Generation: // if an older entry is the last, the stream was restored
-		return a.none(f, doubt)
+	case f.NoEntry || f.Sequence < a.Generation: // if an older entry is the last, the stream was restored
+		return a.decideNone(f, doubt)
 	case e.Kind == entry.Set, e.Kind == entry.Paused:
-		return a.pending(f, doubt)
+		return a.decidePending(f, doubt)
 	case e.Kind == entry.Cancel:
-		return a.cancelled(e, f.Sequence, doubt)
+		return a.decideCancelled(e, f.Sequence, doubt)
 	case e.Kind == entry.Fired:
-		return a.fired(e, "", doubt)
+		return a.decideFired(e, "", doubt)
 	case e.Kind == entry.Over:
-		return a.fired(e, entry.Outcome(e.By), doubt)
+		return a.decideFired(e, entry.Outcome(e.By), doubt)
 	default:
 		unknown.Why = "the last entry is sealed with a secret that this broker does not know yet"
 	}
@@ -111,13 +111,13 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	return Reply, unknown // the request has changed nothing: the client may repeat it
 }
 
-// none decides the case that the subject has no entry, or that its last entry is older than the generation.
-func (a Request) none(f State, doubt Doubt) (Next, Answer) {
+// decideNone decides the case that the subject has no entry, or that its last entry is older than the generation.
+func (a Request) decideNone(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Unanswered:
 		return ReadAgain,
 			Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended"}
-	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
+	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.NoEntry:
 		return Publish, Answer{}
 	case doubt.Unanswered:
 		return Reply, Answer{Outcome: Unknown, Generation: a.Generation,
@@ -126,19 +126,19 @@ func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	return Reply, Answer{Outcome: NotFound, Generation: a.Generation}
 }
 
-// ours reports whether this request has written the entry with a generation.
-func (a Request) ours(e entry.Entry, generation uint64) bool {
-	return a.ID != "" && e.Word == a.ID && generation > a.Generation
+// wrote reports whether this request has written the entry with a generation.
+func (a Request) wrote(e entry.Entry, generation uint64) bool {
+	return a.ID != "" && e.Token == a.ID && generation > a.Generation
 }
 
-// Done returns the answer to a request that has set a generation.
-func (a Request) Done(generation uint64, due time.Time) Answer {
+// Success returns the answer to a request that has set a generation.
+func (a Request) Success(generation uint64, due time.Time) Answer {
 	outcomes := map[Verb]Outcome{Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved}
 	return Answer{Outcome: outcomes[a.Verb], Generation: generation, Due: due}
 }
 
-// pending decides the case that the last entry is a set or a paused series.
-func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
+// decidePending decides the case that the last entry is a set or a paused series.
+func (a Request) decidePending(f State, doubt Doubt) (Next, Answer) {
 	e, g, outcome := f.Entry, f.Sequence, Pending
 	if e.Kind == entry.Paused {
 		outcome = Paused
@@ -150,28 +150,28 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 			answer.Why = e.Problem.Sentence
 		}
 		return Reply, answer
-	case a.Verb != Cancel && a.ours(e, g):
-		return Reply, a.Done(g, e.Request.Due)
+	case a.Verb != Cancel && a.wrote(e, g):
+		return Reply, a.Success(g, e.Request.Due)
 	case a.Series > 0 && a.Series != e.Origin().Series:
-		return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)
+		return a.conflict(Answer{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)
 	case a.Verb != Set && a.Generation > 0 && e.Fires(a.Generation):
-		return Reply,
-			Answer{Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the last entry is the next round"}
+		return Reply, Answer{Outcome: TooLate, Generation: a.Generation, Due: e.ReplacedRequest.Due,
+			Why: "the last entry is the next round"}
 	case a.Verb == Pause && outcome == Paused && (a.Generation == 0 || a.Generation == g):
 		return Reply, Answer{Outcome: Paused, Generation: g}
-	case a.Verb == Resume && outcome == Pending && e.Recurs != nil && (a.Generation == 0 || a.Generation == g):
+	case a.Verb == Resume && outcome == Pending && e.Series != nil && (a.Generation == 0 || a.Generation == g):
 		return Reply, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // not paused: the due time does not change
 	case a.Verb == Set && !a.Conditional && !doubt.Unanswered,
 		a.Verb != Set && a.Generation == 0,
 		a.Generation == g && g > 0:
 		return Publish, Answer{}
 	}
-	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
+	return a.conflict(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
 
-// contested returns the answer if the request names another generation than that of the last entry. The argument other
+// conflict returns the answer if the request names another generation than that of the last entry. The argument other
 // describes the last entry; contested adds the outcome.
-func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
+func (a Request) conflict(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Unanswered {
 		other.Outcome = Unknown
@@ -180,15 +180,15 @@ func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	return Reply, other
 }
 
-// cancelled decides the case that the last entry is a cancel. Sequence is its sequence.
-func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
+// decideCancelled decides the case that the last entry is a cancel. Sequence is its sequence.
+func (a Request) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
 		answer.Why = "cancelled by a client that expected no generation: a timer that had fired before is still delivered"
 	}
 	switch {
 	case a.Verb == Get, a.Verb == Cancel && e.Cancelled > 0 &&
-		(a.ours(e, sequence) || a.Generation == 0 || a.Generation == e.Cancelled):
+		(a.wrote(e, sequence) || a.Generation == 0 || a.Generation == e.Cancelled):
 		return Reply, answer
 	case a.Verb == Cancel && a.Generation == 0:
 		answer.Outcome = Unknown
@@ -204,20 +204,20 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	if a.Generation == 0 && !doubt.Unanswered && a.Verb != Set {
 		return Reply, Answer{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
 	}
-	return a.contested(answer, doubt)
+	return a.conflict(answer, doubt)
 }
 
-// fired decides the case that the last entry is a firing or an outcome. Became is the recorded outcome; empty for a
-// firing.
-func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, Answer) {
-	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Became: became}
+// decideFired decides the case that the last entry is a firing or an outcome. Became is the recorded outcome; empty for
+// a firing.
+func (a Request) decideFired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, Answer) {
+	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Delivery: became}
 	switch {
 	case a.Verb == Get:
 		answer.Outcome = Fired
 		return Reply, answer
-	case a.Verb != Cancel && a.ours(e, e.Generation):
-		done := a.Done(e.Generation, e.Request.Due)
-		done.Became = became
+	case a.Verb != Cancel && a.wrote(e, e.Generation):
+		done := a.Success(e.Generation, e.Request.Due)
+		done.Delivery = became
 		if a.Verb == Set {
 			done.Outcome = Fired
 		}
@@ -232,5 +232,5 @@ func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, 
 		doubt = Doubt{} // the firing replaced the generation, so no publish of ours did
 	}
 	answer.Why = "another generation has fired"
-	return a.contested(answer, doubt)
+	return a.conflict(answer, doubt)
 }

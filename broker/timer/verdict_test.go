@@ -15,19 +15,19 @@ func TestDecide(t *testing.T) {
 			Entry: entry.Entry{Kind: entry.Over, Generation: generation, By: string(what)}}
 	}
 	found := map[string]State{
-		"none":             {None: true, LastSeq: 99},
-		"none, behind":     {None: true, LastSeq: 4},
+		"none":             {NoEntry: true, LastSeq: 99},
+		"none, behind":     {NoEntry: true, LastSeq: 4},
 		"older":            {Sequence: 3, LastSeq: 99},
 		"set":              {Sequence: 5, LastSeq: 99},
 		"another":          {Sequence: 8, LastSeq: 99},
-		"ours":             {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Pending: entry.Pending{Word: "mine"}}},
+		"ours":             {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Pending: entry.Pending{Token: "mine"}}},
 		"cancelled":        {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Cancel, Cancelled: 5}},
 		"another's cancel": {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Cancel, Cancelled: 7}},
 		"blind cancel":     {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Cancel}},
 		"fired":            {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Fired, Generation: 5}},
 		"another fired":    {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Fired, Generation: 7}},
 		"ours fired": {Sequence: 9, LastSeq: 99,
-			Entry: entry.Entry{Kind: entry.Fired, Generation: 8, Pending: entry.Pending{Word: "mine"}}},
+			Entry: entry.Entry{Kind: entry.Fired, Generation: 8, Pending: entry.Pending{Token: "mine"}}},
 		"delivered":  over(5, entry.Delivered),
 		"next round": {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5, By: "x"}},
 		"moved":      {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5}}, // the round is rescheduled
@@ -86,11 +86,11 @@ func TestDoubtedSet(t *testing.T) {
 	for name, asked := range map[string]Request{
 		"a conditional set": {Verb: Set, Conditional: true, ID: "mine"}, "a set": {Verb: Set, ID: "mine"},
 	} {
-		next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt)
+		next, answer := Decide(asked, State{NoEntry: true, LastSeq: 9}, doubt)
 		if next != ReadAgain || answer.Outcome != Unknown {
 			t.Errorf("%s, without an entry: got %v, %+v, want another read", name, next, answer)
 		}
-		other := State{Sequence: 9, LastSeq: 9, Entry: entry.Entry{Pending: entry.Pending{Word: "theirs"}}}
+		other := State{Sequence: 9, LastSeq: 9, Entry: entry.Entry{Pending: entry.Pending{Token: "theirs"}}}
 		if next, answer := Decide(asked, other, doubt); next != Reply || answer.Outcome != Unknown {
 			t.Errorf("%s, with the entry of another request: got %v, %+v, want unknown", name, next, answer)
 		}

@@ -110,7 +110,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 		return target, nil
 	}
 	var targets []string
-	for row, err := range timers.Recurs(ctx, store.Filter{Key: name}) {
+	for row, err := range timers.ListRecurring(ctx, store.Filter{Key: name}) {
 		if mayNotRead(ctx, timers) {
 			return "", fmt.Errorf("%w, which has the target of the schedule %s: set --target, and the command asks a broker",
 				errMayNotRead, name)
@@ -224,11 +224,11 @@ The runs come from the journal (DELAY_JOURNAL). They exclude a round in retry, w
 
 func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs, runsProblem error) {
 	recurring, r := store.RecurringOf(s.Entry), s.Entry.Request
-	table := recurring.Of.Table
+	table := recurring.Definition.Table
 	v := scheduleView{
-		Name: name, Target: target, Generation: s.Sequence, Due: r.Due, First: recurring.Of.First, Last: table.Last,
+		Name: name, Target: target, Generation: s.Sequence, Due: r.Due, First: recurring.Definition.First, Last: table.Last,
 		Missed: string(table.Missed), Rounds: table.Rounds, Recurring: recurring,
-		contentView: contentView{Size: len(s.In.Data), Headers: r.User, Payload: s.In.Data}, Runs: runs,
+		contentView: contentView{Size: len(s.Message.Data), Headers: r.User, Payload: s.Message.Data}, Runs: runs,
 	}
 	if table.Jitter > 0 {
 		v.Jitter = levels.FormatDuration(table.Jitter)
@@ -257,7 +257,7 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 		line("header", name+": "+strings.Join(r.User[name], ", "), true)
 	}
 	t.Print()
-	a.showBody(s.In.Data)
+	a.showBody(s.Message.Data)
 	a.showRuns(v.Runs, runsProblem)
 }
 

@@ -154,11 +154,11 @@ func (l isolatedTimers) Do(ctx context.Context, change store.Change) (store.Answ
 	return changeTimer(ctx, l.timers, change)
 }
 
-func (l isolatedTimers) Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
+func (l isolatedTimers) ListRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	return func(yield func(store.Row, error) bool) {
 		ctx, cancel := l.session.WithRefusal(ctx)
 		defer cancel()
-		for row, err := range l.timers.Recurs(ctx, f) {
+		for row, err := range l.timers.ListRecurring(ctx, f) {
 			if !yield(row, inspect.Cause(ctx, err)) {
 				return
 			}

@@ -73,7 +73,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 		return inspect.Cause(ctx, err)
 	}
 	for _, t := range results {
-		if t.Fate != schedules.Taken && t.Fate != schedules.Ended {
+		if t.Outcome != schedules.Taken && t.Outcome != schedules.Ended {
 			return reportedError{errImportIncomplete}
 		}
 	}
@@ -84,15 +84,15 @@ func (a *app) showTaken(results []schedules.Result, dryRun bool) {
 	if a.AsJSON(results) {
 		return
 	}
-	count := make(map[schedules.Fate]int)
+	count := make(map[schedules.Outcome]int)
 	table := a.Sheet([]terminal.Column{
 		{Name: "subject", Min: 10}, {Name: "target", Min: 10}, {Name: "when", Min: 10}, {Name: "due"}, {Name: "result"},
 		{Name: "because", Min: 12, Wrap: true},
 	})
 	for _, r := range results {
-		count[r.Fate]++
+		count[r.Outcome]++
 		table.Add(text.Printable(r.Subject, 100), text.Printable(r.Target, 100), text.Printable(r.When, 60),
-			text.Moment(r.Due), string(r.Fate), text.Printable(r.Why, 300))
+			text.Moment(r.Due), string(r.Outcome), text.Printable(r.Why, 300))
 	}
 	if len(results) > 0 {
 		table.Print()
@@ -106,5 +106,5 @@ func (a *app) showTaken(results []schedules.Result, dryRun bool) {
 		ended = fmt.Sprintf(", %d ended", n)
 	}
 	a.Printf("%d schedules: %d %s, %d left, %d in both places%s\n", len(results),
-		count[schedules.Taken], state, count[schedules.Left], count[schedules.Both], ended)
+		count[schedules.Taken], state, count[schedules.Kept], count[schedules.Doubled], ended)
 }

@@ -52,8 +52,8 @@ func TestSchedulesImport(t *testing.T) {
 	}
 	out, _, _ = o.run("schedules", "import", "--stream", "PLANS", "--json")
 	took := decode[[]schedules.Result](t, out)
-	if len(took) != 3 || took[0].Fate != schedules.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
-		took[2].Fate != schedules.Left {
+	if len(took) != 3 || took[0].Outcome != schedules.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
+		took[2].Outcome != schedules.Kept {
 		t.Errorf("the import prints %+v", took)
 	}
 	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 1 {

@@ -31,13 +31,15 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			f := o.filter()
 			f.Set = set
 			err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
-				err := a.listSchedules(ctx, timers.Recurs(ctx, f))
+				err := a.listSchedules(ctx, timers.ListRecurring(ctx, f))
 				if mayNotRead(ctx, timers) {
 					return errMayNotRead // there is no output before the first page
 				}
 				return err
 			})
-			return a.fallBackToBroker(err, func() error { return a.listSchedules(cmd.Context(), a.askRecurs(cmd.Context(), f)) })
+			return a.fallBackToBroker(err, func() error {
+				return a.listSchedules(cmd.Context(), a.askRecurring(cmd.Context(), f))
+			})
 		},
 	}
 	addPatternFlag(c.Flags(), &o.target)

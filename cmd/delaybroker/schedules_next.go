@@ -44,10 +44,10 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 			}
 			return a.withSchedule(cmd.Context(), args[0], target, func(_ string, s timer.State) error {
 				recurring := store.RecurringOf(s.Entry)
-				if maxRounds := recurring.Of.Table.Rounds; maxRounds > 0 {
+				if maxRounds := recurring.Definition.Table.Rounds; maxRounds > 0 {
 					n = min(n, maxRounds-recurring.Round+1)
 				}
-				a.showNext(recurring.Of.Table, recurring.Of.First, recurring.Of.Planned, n)
+				a.showNext(recurring.Definition.Table, recurring.Definition.First, recurring.Definition.Planned, n)
 				a.printDeviation(s)
 				return nil
 			})
@@ -62,7 +62,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 // printDeviation prints the difference between the next rounds and the schedule's times: a pause, or a moved round.
 func (a *app) printDeviation(s timer.State) {
 	series, round := s.Entry.Round()
-	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
+	planned := store.RecurringOf(s.Entry).Definition.Table.Round(series, round.Number, round.Planned)
 	switch {
 	case store.RecurringOf(s.Entry).Paused:
 		fmt.Fprintln(a.Err, "the schedule is paused: these rounds do not fire until it is resumed")

@@ -44,11 +44,11 @@ func (o tableFlags) table(now time.Time) (t timetable.Table, first time.Time, er
 			return t, first, err
 		}
 	}
-	t, err = timetable.Parse(timetable.Words{
+	t, err = timetable.Parse(timetable.Settings{
 		Every: o.every, Cron: o.cron, Zone: o.zone, Jitter: o.jitter, Missed: o.missed, Last: o.last, Rounds: o.roundsText(),
 	})
 	if parseErr, ok := errors.AsType[*timetable.Error](err); ok {
-		flag := parseErr.Word
+		flag := parseErr.Setting
 		if flag == "zone" {
 			flag = "tz"
 		}

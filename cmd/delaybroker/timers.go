@@ -103,7 +103,7 @@ func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get stor
 	if err != nil {
 		return err
 	}
-	content := contentView{Size: len(s.In.Data), Headers: s.In.Header, Payload: s.In.Data}
+	content := contentView{Size: len(s.Message.Data), Headers: s.Message.Header, Payload: s.Message.Data}
 	if !a.AsJSON(struct {
 		store.Answer
 		contentView
@@ -217,8 +217,8 @@ func outcomeErr(answer store.Answer) error {
 
 func (a *app) printTimer(answer store.Answer) {
 	outcome := string(answer.Outcome)
-	if answer.Became != "" {
-		outcome += " (" + string(answer.Became) + ")"
+	if answer.Delivery != "" {
+		outcome += " (" + string(answer.Delivery) + ")"
 	}
 	columns := []terminal.Column{
 		{Name: "key", Min: 8}, {Name: "target", Min: 10}, {Name: "outcome"}, {Name: "generation"},

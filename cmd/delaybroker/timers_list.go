@@ -62,7 +62,7 @@ func (a *app) listTimers(ctx context.Context, list listFunc, f store.Filter, o t
 		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Min: 10},
 		{Name: "bytes", Drop: 4}})
 	recurs := false
-	page := store.Page{After: o.after, Limit: store.MaxLimit}
+	page := store.Page{Start: o.after, Limit: store.MaxLimit}
 	for shown := 0; ; {
 		if o.limit > 0 {
 			page.Limit = min(store.MaxLimit, o.limit-shown)
@@ -76,7 +76,7 @@ func (a *app) listTimers(ctx context.Context, list listFunc, f store.Filter, o t
 			recurs = recurs || r.Recurring != nil
 		}
 		shown += len(l.Timers)
-		page.After, page.UpTo = l.Next, l.UpTo
+		page.Start, page.UpTo = l.Next, l.UpTo
 		if l.Next == 0 || o.limit > 0 && shown >= o.limit {
 			break
 		}
@@ -89,8 +89,8 @@ func (a *app) listTimers(ctx context.Context, list listFunc, f store.Filter, o t
 	} else if !a.JSON {
 		rows.Print()
 	}
-	if page.After > 0 {
-		fmt.Fprintf(a.Err, "there may be more: continue with --after %d\n", page.After)
+	if page.Start > 0 {
+		fmt.Fprintf(a.Err, "there may be more: continue with --after %d\n", page.Start)
 	}
 	return nil
 }
@@ -100,8 +100,8 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
 		return
 	}
 	state := string(r.State)
-	if r.Became != "" {
-		state = string(r.Became)
+	if r.Delivery != "" {
+		state = string(r.Delivery)
 	}
 	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), text.Second(r.Due), recurrenceText(r.Recurring),
 		strconv.Itoa(r.Size))

@@ -209,7 +209,7 @@ func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (total store
 		if page.Next == 0 || ctx.Err() != nil {
 			return total, nil
 		}
-		b.Page.After, b.Page.UpTo = page.Next, page.UpTo
+		b.Page.Start, b.Page.UpTo = page.Next, page.UpTo
 	}
 }
 

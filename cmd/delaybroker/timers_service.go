@@ -60,7 +60,7 @@ func unknownSetReason(change store.Change) string {
 func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
 	request := service.RequestBody{
-		Generation: change.Generation, Word: change.ID, For: change.For, Until: change.Until, By: formatShift(change.By),
+		Generation: change.Generation, Token: change.ID, For: change.For, Until: change.Until, By: formatShift(change.By),
 	}
 	name := change.Key + "." + change.Target
 	if _, isNATSSchedule := message.ScheduleOf(change.Key); isNATSSchedule {
@@ -89,7 +89,7 @@ func formatShift(d time.Duration) string {
 func newRequest(f store.Filter, p store.Page) (request service.RequestBody, prefix string) {
 	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
 	request.Recurring, request.Once, request.Set = f.Recurring, f.Once, f.Set
-	request.After, request.UpTo, request.Limit = p.After, p.UpTo, p.Limit
+	request.Start, request.UpTo, request.Limit = p.Start, p.UpTo, p.Limit
 	if len(f.Targets) == 0 {
 		return request, ""
 	}
@@ -110,8 +110,8 @@ func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l stor
 	return l, err
 }
 
-// askRecurs is [store.Timers.Recurs] by a broker. It returns a series once, even if a round fires meanwhile.
-func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
+// askRecurring is [store.Timers.ListRecurring] by a broker. It returns a series once, even if a round fires meanwhile.
+func (a *app) askRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	f.Recurring = true
 	return func(yield func(store.Row, error) bool) {
 		yielded := make(map[string]bool) // by key and target
@@ -132,7 +132,7 @@ func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row
 			if l.Next == 0 {
 				return
 			}
-			p.After, p.UpTo = l.Next, l.UpTo
+			p.Start, p.UpTo = l.Next, l.UpTo
 		}
 	}
 }

@@ -109,7 +109,7 @@ func newMonth(t *testing.T, dir string, size, days int) *month {
 func (m *month) recur(key string, headers ...string) {
 	m.T.Helper()
 	m.Publish("delaytimer."+key+".shop.report", key, headers...)
-	words := timetable.Words{Zone: "UTC"}
+	words := timetable.Settings{Zone: "UTC"}
 	for h := range slices.Chunk(headers, 2) {
 		switch h[0] {
 		case "Delay-Cron":

@@ -113,7 +113,7 @@ func importKilled(t *testing.T, s *natstest.Server, k kill, then func(h handover
 	}
 	then(h)
 	for name, took := range h.take(nil) {
-		if took.Fate != schedules.Taken {
+		if took.Outcome != schedules.Taken {
 			t.Errorf("again, %s: %+v", name, took)
 		}
 	}
@@ -151,7 +151,7 @@ func TestImportKilledAndFired(t *testing.T) {
 		}
 		h.wait(3 * time.Minute) // 100 s and 150 s, in both
 		for name, took := range h.take(nil) {
-			if took.Fate != schedules.Taken {
+			if took.Outcome != schedules.Taken {
 				t.Errorf("again, %s: %+v", name, took)
 			}
 		}
@@ -184,7 +184,7 @@ func TestImportOfCancelled(t *testing.T) {
 				}
 			}
 			for name, took := range h.take(nil) {
-				if took.Fate != schedules.Ended {
+				if took.Outcome != schedules.Ended {
 					t.Errorf("%s: %+v, want it ended", name, took)
 				}
 			}

@@ -92,12 +92,12 @@ func TestTakenOverFireOnce(t *testing.T) {
 		dry := h.inspect.TakeOver(true)
 		natstest.NoError(t, dry.Stream(context.Background(), "PLAN", func(schedules.Result) error { return nil }))
 		took := h.take(nil)
-		for name, want := range map[string]schedules.Fate{
-			"once": schedules.Taken, "soon": schedules.Left, "every": schedules.Taken, "cron": schedules.Taken,
+		for name, want := range map[string]schedules.Outcome{
+			"once": schedules.Taken, "soon": schedules.Kept, "every": schedules.Taken, "cron": schedules.Taken,
 			"fast":  schedules.Taken,
-			"other": schedules.Left,
+			"other": schedules.Kept,
 		} {
-			if took[name].Fate != want || (want == schedules.Left) != (took[name].Why != "") {
+			if took[name].Outcome != want || (want == schedules.Kept) != (took[name].Why != "") {
 				t.Errorf("%s: %+v, want %s", name, took[name], want)
 			}
 		}
@@ -147,7 +147,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 		// The import is interrupted before the deletion.
 		meddleBy(func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") })
 		for name, took := range h.take(through) {
-			if took.Fate != schedules.Both {
+			if took.Outcome != schedules.Doubled {
 				t.Errorf("%s: %+v, want both", name, took)
 			}
 		}
@@ -171,7 +171,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 		if !replaced {
 			t.Error("nothing was replaced meanwhile")
 		}
-		if took["a"].Fate != schedules.Taken || took["b"].Fate != schedules.Left {
+		if took["a"].Outcome != schedules.Taken || took["b"].Outcome != schedules.Kept {
 			t.Errorf("again: %+v", took)
 		}
 		h.wait(11 * time.Minute)
@@ -187,7 +187,7 @@ func TestTakeOverOfExistingSchedule(t *testing.T) {
 		h := newHandover(t, s, func(sc *scene) { sc.plan("a", sc.at(10*time.Minute), "orders.a") })
 		h.home = "DELAY_TIMERS"
 		h.plan("a", h.at(20*time.Minute), "orders.a")
-		if took := h.take(nil)["a"]; took.Fate != schedules.Left || !strings.Contains(took.Why,
+		if took := h.take(nil)["a"]; took.Outcome != schedules.Kept || !strings.Contains(took.Why,
 			"has a schedule of this subject") {
 			t.Errorf("%+v", took)
 		}

@@ -84,8 +84,8 @@ func TestSchedulesByTarget(t *testing.T) {
 			{store.Filter{Targets: []string{"mail.>"}, Key: "_schedule.schedules.orders.b"}, nil},
 			{store.Filter{Targets: []string{"orders.>"}, Key: "k*"}, []string{"k"}},
 			{store.Filter{Key: "_schedule.orders.*"}, []string{"_schedule.orders.plan.x"}},
-			{store.Filter{Under: "schedules.orders"}, schedules},
-			{store.Filter{Under: "orders"}, []string{"_schedule.orders.plan.x", "k"}},
+			{store.Filter{Prefix: "schedules.orders"}, schedules},
+			{store.Filter{Prefix: "orders"}, []string{"_schedule.orders.plan.x", "k"}},
 			{store.Filter{Recurring: true, Targets: []string{"orders.>"}}, schedules[1:]},
 		} {
 			l, err := c.Timers.List(t.Context(), tt.filter, store.Page{})
@@ -99,7 +99,7 @@ func TestSchedulesByTarget(t *testing.T) {
 			}
 			var pages []string // one by one, in the order of the stream
 			for after, before := uint64(0), uint64(0); ; {
-				l, err := c.Timers.List(t.Context(), tt.filter, store.Page{After: after, Limit: 1})
+				l, err := c.Timers.List(t.Context(), tt.filter, store.Page{Start: after, Limit: 1})
 				if err != nil || len(l.Timers) > 0 && l.Timers[0].Generation < before {
 					t.Fatalf("%+v behind %d lists %+v, %v", tt.filter, after, l, err)
 				}

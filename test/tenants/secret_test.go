@@ -207,7 +207,7 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		}
 		c.SetSecrets(secretB)
 		rows := 0
-		for r, err := range c.Timers.Recurs(context.Background(), store.Filter{}) {
+		for r, err := range c.Timers.ListRecurring(context.Background(), store.Filter{}) {
 			if rows++; err != nil || !r.Unopened {
 				t.Errorf("listed is %+v, %v, want it marked", r, err)
 			}

@@ -100,7 +100,7 @@ func TestVerbsByTheServersClock(t *testing.T) {
 		w.For = "30m"
 		due(w, now.Add(30*time.Minute))
 		retime := harness.NewChange(timer.Retime, "k", 0)
-		table, err := timetable.Parse(timetable.Words{Every: "3s"})
+		table, err := timetable.Parse(timetable.Settings{Every: "3s"})
 		natstest.NoError(t, err)
 		retime.Table = &table
 		retime.For = "10m"

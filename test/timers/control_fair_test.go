@@ -241,7 +241,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 			for _, r := range l.Timers {
 				got = append(got, r.Key)
 			}
-			if page.After, page.UpTo = l.Next, l.UpTo; l.Next == 0 {
+			if page.Start, page.UpTo = l.Next, l.UpTo; l.Next == 0 {
 				break
 			}
 		}

@@ -103,7 +103,7 @@ func TestRecursDuringFirings(t *testing.T) {
 			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-Every", "1h")
 		}
 		rows := make(map[string]int)
-		for row, err := range c.Timers.Recurs(t.Context(), store.Filter{}) {
+		for row, err := range c.Timers.ListRecurring(t.Context(), store.Filter{}) {
 			natstest.NoError(t, err)
 			if rows[row.Key]++; len(rows) == store.MaxLimit {
 				time.Sleep(90 * time.Minute) // a round of each fires

@@ -78,7 +78,7 @@ func TestControlService(t *testing.T) {
 		time.Sleep(time.Second)
 		var got store.Answer
 		c.CallService(&got, "delayctl.timer.cancel.c.orders.x", "")
-		if got.Outcome != timer.TooLate || got.Became != entry.Delivered {
+		if got.Outcome != timer.TooLate || got.Delivery != entry.Delivered {
 			t.Errorf("the cancel of a fired timer returns %+v", got)
 		}
 		time.Sleep(2 * time.Hour)

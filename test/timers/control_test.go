@@ -81,8 +81,8 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 			c.Check(harness.NewChange(timer.Cancel, "fired", 0), timer.TooLate, 0)
 			c.Check(moveTo("fired", 0, until), timer.TooLate, 0)
 			c.Check(harness.NewChange(timer.Fire, "fired", 0), timer.TooLate, 0)
-			if a := c.Check(harness.NewChange(timer.Get, "fired", 0), timer.Fired, 0); a.Became != entry.Delivered {
-				t.Errorf("the timer became %q", a.Became)
+			if a := c.Check(harness.NewChange(timer.Get, "fired", 0), timer.Fired, 0); a.Delivery != entry.Delivered {
+				t.Errorf("the timer became %q", a.Delivery)
 			}
 			if down {
 				harness.StartBroker(t, s, cfg)
@@ -228,7 +228,7 @@ func TestListShowsLastEntries(t *testing.T) {
 				for _, r := range l.Timers {
 					got = append(got, fmt.Sprint(r.Key, " ", r.State, " ", r.Generation))
 				}
-				if page.After = l.Next; l.Next == 0 {
+				if page.Start = l.Next; l.Next == 0 {
 					break
 				}
 			}
@@ -279,7 +279,7 @@ func TestBulk(t *testing.T) {
 			}
 			sum.Add(d)
 			sum.Add(again)
-			if b.Page.After = max(d.Next, again.Next); b.Page.After == 0 {
+			if b.Page.Start = max(d.Next, again.Next); b.Page.Start == 0 {
 				break
 			}
 		}

@@ -57,7 +57,7 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 	c.Target("ORDERS", "orders.>")
 	g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Cron", cron, "Delay-Time-Zone", zone,
 		"Delay-Missed-Rounds", "skip").Sequence
-	table, err := timetable.Parse(timetable.Words{Cron: cron, Zone: zone})
+	table, err := timetable.Parse(timetable.Settings{Cron: cron, Zone: zone})
 	natstest.NoError(t, err)
 	var want []time.Time
 	var got []harness.Arrival

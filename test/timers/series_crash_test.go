@@ -24,7 +24,7 @@ func fireRound(c *harness.Client, subject, instance string) {
 	c.T.Helper()
 	c.ReplaceEntry(subject, func(r entry.Pending, generation uint64) message.Header {
 		series, round := r.Round()
-		table := r.Recurs.Table
+		table := r.Series.Table
 		return r.RoundHeader(generation, entry.Next{
 			By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
 		})

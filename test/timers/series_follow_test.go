@@ -48,7 +48,7 @@ func TestChangedRoundWaitsForPrevious(t *testing.T) {
 			c.Check(harness.NewChange(timer.Resume, "k", 0), timer.Pending, c.LastEntry(recurring).Sequence+1)
 		},
 		"retimed": func(c *harness.TimerClient) {
-			table, err := timetable.Parse(timetable.Words{Every: "3s", Rounds: "2"})
+			table, err := timetable.Parse(timetable.Settings{Every: "3s", Rounds: "2"})
 			natstest.NoError(c.T, err)
 			w := harness.NewChange(timer.Retime, "k", 0)
 			w.Table = &table

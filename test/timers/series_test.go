@@ -165,7 +165,7 @@ func TestMissedLastRound(t *testing.T) {
 			t.Errorf("%d were missed, want the last", got)
 		}
 		a := harness.NewTimerClient(c).Do(harness.NewChange(timer.Get, "k", 0))
-		if a.Outcome != timer.Fired || a.Became != entry.Missed {
+		if a.Outcome != timer.Fired || a.Delivery != entry.Missed {
 			t.Errorf("it is %+v", a)
 		}
 		time.Sleep(time.Hour)

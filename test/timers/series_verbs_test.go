@@ -123,7 +123,7 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s)
 		time.Sleep(90 * time.Minute)
-		table, err := timetable.Parse(timetable.Words{Every: "25m"})
+		table, err := timetable.Parse(timetable.Settings{Every: "25m"})
 		natstest.NoError(t, err)
 		w := harness.NewChange(timer.Retime, "k", 0)
 		w.Table = &table

@@ -65,7 +65,7 @@ func (f *Fake) execute(verb, subject, shiftText string) (reply answer, refusal s
 		return f.postpone(lastEntry.Incoming, e, shiftText)
 	case verb == "fire":
 		return answer{Outcome: "fired"}, f.fireNow(lastEntry.Incoming, e)
-	case e.Recurs == nil:
+	case e.Series == nil:
 		return reply, "the timer fires once: only a recurring timer can be paused, resumed, or get another table"
 	}
 	reply.Outcome = f.changeSeries(verb, lastEntry.Incoming, e)
@@ -88,14 +88,14 @@ func (f *Fake) postpone(last message.Incoming, e entry.Entry, shiftText string) 
 		return answer{}, "the series is paused, and no round is due: resume it first, and then move the round"
 	case shift > 0 && problem != nil:
 		return answer{}, problem.Sentence
-	case e.Recurs == nil:
+	case e.Series == nil:
 		until := reply.Due.UTC().Format(time.RFC3339Nano)
 		h := entry.MoveHeader(last.Header, message.HeaderUntil, until, last.Sequence, "")
 		f.replace(last.Stream, last.Subject, h, last.Data)
 	default:
 		series, round := e.Round()
 		round.Due = reply.Due
-		next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
+		next := entry.Next{Round: round, Table: e.Series.Table, First: series.First}
 		f.replace(last.Stream, last.Subject, e.RoundHeader(last.Sequence, next), last.Data)
 	}
 	return reply, ""
@@ -103,7 +103,7 @@ func (f *Fake) postpone(last message.Incoming, e entry.Entry, shiftText string) 
 
 func (f *Fake) changeSeries(verb string, last message.Incoming, e entry.Entry) (outcome string) {
 	series, round := e.Round()
-	next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
+	next := entry.Next{Round: round, Table: e.Series.Table, First: series.First}
 	differs := e.Kind != entry.Paused
 	if outcome, next.Round.Due = "paused", (time.Time{}); verb == "resume" {
 		outcome, next.Round.Due = "pending", next.Table.Round(series, round.Number, round.Planned).Due
@@ -117,7 +117,7 @@ func (f *Fake) changeSeries(verb string, last message.Incoming, e entry.Entry) (
 
 // fireNow makes a timer due immediately. For a series, it adds a delivery instead.
 func (f *Fake) fireNow(last message.Incoming, e entry.Entry) (refusal string) {
-	if e.Recurs == nil {
+	if e.Series == nil {
 		h := entry.MoveHeader(last.Header, message.HeaderFor, "0s", last.Sequence, "")
 		f.replace(last.Stream, last.Subject, h, last.Data)
 		return ""

@@ -70,9 +70,9 @@ func (f *Fake) fire(r Request) bool {
 		return true
 	}
 	fires, outcome := true, entry.Delivered
-	if r.parsed.Recurs != nil {
+	if r.parsed.Series != nil {
 		series, round := r.parsed.Round()
-		d := r.parsed.Recurs.Table.Decide(series, round, f.now)
+		d := r.parsed.Series.Table.Decide(series, round, f.now)
 		if d.Next.Number > 0 {
 			f.nextRound(r, d)
 			return d.Fire
@@ -88,7 +88,7 @@ func (f *Fake) fire(r Request) bool {
 
 func (f *Fake) nextRound(r Request, d timetable.Decision) {
 	next := entry.Next{
-		Round: d.Next, Wait: d.Wait, Table: r.parsed.Recurs.Table, First: r.parsed.Recurs.First, Word: r.parsed.Word,
+		Round: d.Next, Wait: d.Wait, Table: r.parsed.Series.Table, First: r.parsed.Series.First, Token: r.parsed.Token,
 	}
 	if d.Fire {
 		next.By = "fake"

@@ -9,9 +9,9 @@ import (
 
 const headerExpectedSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 
-// expected returns the generation that the server required as the last entry of the subject. It is zero if the entry
-// has no valid requirement.
-func expected(h message.Header) uint64 {
+// expectedGeneration returns the generation that the server required as the last entry of the subject. It is zero if
+// the entry has no valid requirement.
+func expectedGeneration(h message.Header) uint64 {
 	values := h[message.HeaderExpected]
 	if _, other := h[headerExpectedSubject]; len(values) != 1 || other {
 		return 0
@@ -23,10 +23,10 @@ func expected(h message.Header) uint64 {
 	return n
 }
 
-// CancelHeader returns the header that cancels a generation, if the generation is still the last entry. Word is the
-// client's token for this request.
-func CancelHeader(generation uint64, word string) message.Header {
-	h := message.Header{message.HeaderCancel: {word}}
+// CancelHeader returns the header that cancels a generation, if the generation is still the last entry. Token is the
+// client's token of this request.
+func CancelHeader(generation uint64, token string) message.Header {
+	h := message.Header{message.HeaderCancel: {token}}
 	expect(h, generation)
 	return h
 }
@@ -34,7 +34,7 @@ func CancelHeader(generation uint64, word string) message.Header {
 // MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. The
 // header keeps the old entry's headers, except for the time, the token, Delay-Max-Wait, and the Nats- headers other
 // than Nats-Msg-Id. Name and value are the header of the new time, Delay-For or Delay-Until.
-func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
+func MoveHeader(old message.Header, name, value string, generation uint64, token string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {
 		switch message.CanonicalName(k) {
@@ -46,7 +46,7 @@ func MoveHeader(old message.Header, name, value string, generation uint64, word 
 		}
 	}
 	message.Put(h, name, value)
-	message.Put(h, message.HeaderWord, word)
+	message.Put(h, message.HeaderWord, token)
 	expect(h, generation)
 	return h
 }

@@ -26,7 +26,7 @@ func TestEntriesKeepToken(t *testing.T) {
 	fired := entry(6, set.FiredHeader(5, "me"))
 	over := entry(7, fired.OverHeader(5, 6, Delivered))
 	for name, e := range map[string]Entry{"set": set, "fired": fired, "over": over} {
-		if e.Word != "mine" || e.Generation != 5 || e.Problem != nil || !e.Request.Due.Equal(at.Add(time.Hour)) {
+		if e.Token != "mine" || e.Generation != 5 || e.Problem != nil || !e.Request.Due.Equal(at.Add(time.Hour)) {
 			t.Errorf("the entry %s is parsed as %+v", name, e)
 		}
 	}
@@ -34,11 +34,11 @@ func TestEntriesKeepToken(t *testing.T) {
 		"delay-until": {"2026-06-01T00:00:00Z"}, "Delay-Word": {"mine"}, "X-Mine": {"yes"}, "Nats-Msg-Id": {"id"},
 		"Nats-Expected-Last-Subject-Sequence": {"4"}, "Delay-Expires": {"5m"},
 	}, message.HeaderFor, "2h", 5, "theirs"))
-	if r := moved.Request; moved.Word != "theirs" || !r.Due.Equal(at.Add(2*time.Hour)) || r.MsgID != "id" ||
+	if r := moved.Request; moved.Token != "theirs" || !r.Due.Equal(at.Add(2*time.Hour)) || r.MsgID != "id" ||
 		len(r.User["X-Mine"]) != 1 || !r.Expires.Equal(r.Due.Add(5*time.Minute)) {
 		t.Errorf("the moved timer is parsed as %+v", moved)
 	}
-	if e := entry(8, CancelHeader(5, "mine")); e.Kind != Cancel || e.Word != "mine" || e.Cancelled != 5 {
+	if e := entry(8, CancelHeader(5, "mine")); e.Kind != Cancel || e.Token != "mine" || e.Cancelled != 5 {
 		t.Errorf("the cancel is parsed as %+v", e)
 	}
 	for name, h := range map[string]message.Header{

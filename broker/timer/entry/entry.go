@@ -35,12 +35,12 @@ const (
 // Pending is a timer that has not fired.
 type Pending struct {
 	message.Request
-	// Word is the token of the client's request (Delay-Word), by which the client recognises its own entry.
-	Word string
+	// Token is the token of the client's request (Delay-Word), by which the client recognises its own entry.
+	Token string
 	// MaxWait is the maximum time from the first set of the run until the timer fires: see Debounced. Zero means no
 	// bound.
 	MaxWait time.Duration
-	Recurs  *Series // nil for a timer that fires only once more
+	Series  *Series // nil for a timer that fires only once more
 }
 
 // Entry is an entry of the timers' stream.
@@ -54,15 +54,15 @@ type Entry struct {
 	Cancelled  uint64           // the generation that a cancel has certainly cancelled; zero if the cancel expected none
 	First      bool             // the entry is a set that expected no entry on its subject
 
-	// Replaced and Before are the generation and the request of the replaced round, if a broker wrote the entry for a
-	// series. If By is an instance, that round has fired. If By is empty, it was missed, moved or paused.
-	Replaced uint64
-	Before   message.Request
+	// Replaced and ReplacedRequest are the generation and the request of the replaced round, if a broker wrote the entry
+	// for a series. If By is an instance, that round has fired. If By is empty, it was missed, moved or paused.
+	Replaced        uint64
+	ReplacedRequest message.Request
 }
 
-// Follows returns the generation of the previous round, if the entry records the firing of that round and sets the next
-// one. For any other entry, Follows returns zero.
-func (e Entry) Follows() uint64 {
+// Previous returns the generation of the previous round, if the entry records the firing of that round and sets the
+// next one. For any other entry, Previous returns zero.
+func (e Entry) Previous() uint64 {
 	if e.By == "" {
 		return 0
 	}
@@ -71,7 +71,7 @@ func (e Entry) Follows() uint64 {
 
 // Fires reports whether the entry records the firing of a generation.
 func (e Entry) Fires(generation uint64) bool {
-	return e.Kind == Fired && e.Generation == generation || generation > 0 && e.Follows() == generation
+	return e.Kind == Fired && e.Generation == generation || generation > 0 && e.Previous() == generation
 }
 
 // Fired returns the request of the timer or round whose firing the entry records.
@@ -79,7 +79,7 @@ func (e Entry) Fired() message.Request {
 	if e.Kind == Fired {
 		return e.Request
 	}
-	return e.Before
+	return e.ReplacedRequest
 }
 
 // PendingOrPaused reports whether the entry is a pending timer or a paused series.
@@ -97,17 +97,17 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 	_, fired := in.Header[message.HeaderFired]
 	_, over := in.Header[message.HeaderOver]
 	if fired || over {
-		return parseOurs(p, in, fired)
+		return parseSealed(p, in, fired)
 	}
 	s, _ := message.SplitHeader(in.Header, false)
-	foreign := p.Names.Parse(in.Subject).IsSchedule() && !ours(p, in)
-	if foreign && mayBeOurs(p, in) {
+	foreign := p.Names.Parse(in.Subject).IsSchedule() && !sealed(p, in)
+	if foreign && maybeSealed(p, in) {
 		return unproven()
 	}
 	if foreign || !cancels(s) || message.Relayed(in.Header) {
 		set, problem := ParseSet(p, in)
 		if problem != nil {
-			problem = replacing(problem, in.Sequence)
+			problem = addReplaced(problem, in.Sequence)
 		}
 		return Entry{
 			Pending: set, Problem: problem, Generation: in.Sequence,
@@ -116,13 +116,13 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 	}
 	word, _ := s.Single(message.HeaderCancel) // a second Delay-Cancel header does no harm
 	return Entry{
-		Kind: Cancel, Generation: in.Sequence, Cancelled: expected(in.Header),
-		Pending: Pending{Request: message.Request{Accepted: in.At, Due: in.At}, Word: message.Reason(word)},
+		Kind: Cancel, Generation: in.Sequence, Cancelled: expectedGeneration(in.Header),
+		Pending: Pending{Request: message.Request{Accepted: in.At, Due: in.At}, Token: message.Reason(word)},
 	}
 }
 
-// replacing adds to the problem of an invalid set that the set has replaced the previous entry.
-func replacing(problem *message.Problem, generation uint64) *message.Problem {
+// addReplaced adds to the problem of an invalid set that the set has replaced the previous entry.
+func addReplaced(problem *message.Problem, generation uint64) *message.Problem {
 	return message.Problemf(problem.Code, "%s (generation %d; the entry before it is replaced)", problem.Sentence,
 		generation)
 }
@@ -141,13 +141,13 @@ func CanName(p message.Policy, subject string) bool {
 	return CheckKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
 }
 
-// parseOurs parses an entry that claims to be a broker's: a firing, with or without a next round, or an outcome.
-func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
+// parseSealed parses an entry that claims to be a broker's: a firing, with or without a next round, or an outcome.
+func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
 	switch {
 	case message.Relayed(in.Header):
 		return forged(p, in)
-	case ours(p, in):
-	case mayBeOurs(p, in):
+	case sealed(p, in):
+	case maybeSealed(p, in):
 		return unproven()
 	default:
 		return forged(p, in)
@@ -156,21 +156,21 @@ func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
 	if fired {
 		e.Kind, name = Fired, message.HeaderFired
 	}
-	number, rest, _ := strings.Cut(first(in.Header[name]), " ")
+	number, rest, _ := strings.Cut(firstValue(in.Header[name]), " ")
 	g, err := strconv.ParseUint(number, 10, 64)
 	if err != nil || g == 0 || g >= in.Sequence || len(in.Header[name]) != 1 {
 		return forged(p, in)
 	}
-	e.Generation, e.By, e.Word = g, rest, first(in.Header[message.HeaderWord])
+	e.Generation, e.By, e.Token = g, rest, firstValue(in.Header[message.HeaderWord])
 	if !fired {
-		e.Due, _ = message.ParseTime(first(in.Header[message.HeaderDue]))
-		e.ID = first(in.Header[message.HeaderID])
+		e.Due, _ = message.ParseTime(firstValue(in.Header[message.HeaderDue]))
+		e.ID = firstValue(in.Header[message.HeaderID])
 		return e
 	}
 	addr := p.Names.Parse(in.Subject)
 	target := addr.Target
 	if addr.IsSchedule() {
-		target = first(in.Header[message.HeaderTarget])
+		target = firstValue(in.Header[message.HeaderTarget])
 	}
 	s, problem := message.SplitHeader(in.Header, true)
 	e.Request = message.Request{
@@ -199,7 +199,7 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 		message.Put(h, message.HeaderTarget, t.Target)
 	}
 	message.Put(h, message.HeaderFired, strings.TrimSpace(strconv.FormatUint(generation, 10)+" "+by))
-	message.Put(h, message.HeaderWord, t.Word)
+	message.Put(h, message.HeaderWord, t.Token)
 	expect(h, generation)
 	return h
 }
@@ -211,7 +211,7 @@ func (t Pending) OverHeader(generation, follows uint64, outcome Outcome) message
 	message.PutCount(h, message.HeaderFormat, message.FormatTimers)
 	message.Put(h, message.HeaderOver, strconv.FormatUint(generation, 10)+" "+string(outcome))
 	message.Put(h, message.HeaderID, t.ID)
-	message.Put(h, message.HeaderWord, t.Word)
+	message.Put(h, message.HeaderWord, t.Token)
 	message.PutTime(h, message.HeaderDue, t.Due)
 	expect(h, follows)
 	return h
@@ -230,7 +230,7 @@ func expect(h message.Header, generation uint64) {
 	h[message.HeaderExpected] = []string{strconv.FormatUint(generation, 10)}
 }
 
-func first(values []string) string {
+func firstValue(values []string) string {
 	if len(values) == 0 {
 		return ""
 	}

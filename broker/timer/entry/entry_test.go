@@ -255,7 +255,7 @@ func FuzzTimer(f *testing.F) {
 		if got := entry.Parse(p, in); got.Kind != entry.Fired || got.Problem != nil || got.Request.ID != e.Request.ID {
 			t.Errorf("%q: the firing is parsed as %+v", subject, got)
 		}
-		if r := e.Pending; r.Recurs != nil {
+		if r := e.Pending; r.Series != nil {
 			checkRounds(t, k, p, in.Subject, r)
 		}
 	})

@@ -15,17 +15,17 @@ import (
 // ok is false in three cases: the entry is not pending, or needs no seal; its seal cannot be verified; or the parser
 // would not return the same result for the new entry. For example, an overdue entry may not be set again; it fires.
 func Resealed(p message.Policy, in message.Incoming, now time.Time) (h message.Header, ok bool) {
-	if !ClaimsOurs(p, in) || !ours(p, in) {
+	if !ClaimsBroker(p, in) || !sealed(p, in) {
 		return nil, false
 	}
 	e := Parse(p, in)
 	if !e.PendingOrPaused() {
 		return nil, false
 	}
-	if e.Recurs != nil {
+	if e.Series != nil {
 		series, round := e.Round()
 		h = e.RoundHeader(e.Generation, Next{
-			Round: round, Wait: e.RetryAt, Table: e.Recurs.Table, First: series.First, Word: e.Word,
+			Round: round, Wait: e.RetryAt, Table: e.Series.Table, First: series.First, Token: e.Token,
 		})
 	} else {
 		h = maps.Clone(in.Header)

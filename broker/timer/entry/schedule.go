@@ -20,7 +20,7 @@ type Schedule struct {
 	TTL     string    // the Nats-TTL of the delivered message, such as 10s or never; empty for none
 	Rollup  bool      // the delivered message has Nats-Rollup "sub"
 	MsgID   string    // the client's own Nats-Msg-Id
-	Word    string    // the token of the request, which the entry contains
+	Token   string    // the token of the request, which the entry contains
 }
 
 // CheckSchedule returns the problem of a schedule's subject; nil for a valid one.
@@ -79,7 +79,7 @@ func (s Schedule) put(h message.Header) {
 	message.Put(h, message.HeaderCron, s.Cron)
 	message.Put(h, message.HeaderZone, s.Zone)
 	message.Put(h, message.HeaderMsgID, s.MsgID)
-	message.Put(h, message.HeaderWord, s.Word)
+	message.Put(h, message.HeaderWord, s.Token)
 	message.Put(h, message.HeaderTTL, s.TTL)
 	if s.Rollup {
 		message.Put(h, message.HeaderRollup, message.RollupSub)
@@ -98,18 +98,20 @@ func PutDelivery(h message.Header, origin message.Origin, next time.Time) {
 
 // delivery parses the headers of PutDelivery. Without the keys or the body, it cannot verify the seal: it ignores them.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (origin message.Origin) {
-	if s.Delay[message.HeaderScheduler] != nil && !in.HeadersOnly && !p.Keys.Empty() && ours(p, in) {
-		origin.Scheduler, origin.Rollup = first(s.Delay[message.HeaderScheduler]), rollsUp(s)
-		origin.ScheduleNext = first(s.Delay[message.HeaderScheduleNext])
+	if s.Delay[message.HeaderScheduler] != nil && !in.HeadersOnly && !p.Keys.Empty() && sealed(p, in) {
+		origin.Scheduler, origin.Rollup = firstValue(s.Delay[message.HeaderScheduler]), rollsUp(s)
+		origin.ScheduleNext = firstValue(s.Delay[message.HeaderScheduleNext])
 	}
 	return origin
 }
 
-func rollsUp(s message.Block) bool { return first(s.Delay[message.HeaderRollup]) == message.RollupSub }
+func rollsUp(s message.Block) bool {
+	return firstValue(s.Delay[message.HeaderRollup]) == message.RollupSub
+}
 
-// firesNext returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or "purge"
+// nextFiring returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or "purge"
 // if there is none. S is nil for a schedule that fires once.
-func firesNext(s *Series, round int) string {
+func nextFiring(s *Series, round int) string {
 	if s != nil && (s.Table.Rounds == 0 || round < s.Table.Rounds) {
 		if next, ok := s.Table.After(s.First, s.Planned); ok {
 			return next.UTC().Format(time.RFC3339Nano)

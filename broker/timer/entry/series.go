@@ -22,24 +22,24 @@ type Series struct {
 	Owner   string    // free text about the owner of the series, for people and their tools
 }
 
-// tableHeaders maps the fields of a time table to their headers. In returns the field of timetable.Words that has the
-// header's value; it is nil for other fields.
+// tableHeaders maps the fields of a time table to their headers. In returns the field of timetable.Settings that has
+// the header's value; it is nil for other fields.
 var tableHeaders = []struct {
-	word, header string
-	in           func(*timetable.Words) *string
+	setting, header string
+	in              func(*timetable.Settings) *string
 }{
-	{"every", message.HeaderEvery, func(w *timetable.Words) *string { return &w.Every }},
-	{"cron", message.HeaderCron, func(w *timetable.Words) *string { return &w.Cron }},
-	{"zone", message.HeaderZone, func(w *timetable.Words) *string { return &w.Zone }},
-	{"jitter", message.HeaderJitter, func(w *timetable.Words) *string { return &w.Jitter }},
-	{"rounds", message.HeaderRounds, func(w *timetable.Words) *string { return &w.Rounds }},
-	{"missed", message.HeaderMissed, func(w *timetable.Words) *string { return &w.Missed }},
+	{"every", message.HeaderEvery, func(w *timetable.Settings) *string { return &w.Every }},
+	{"cron", message.HeaderCron, func(w *timetable.Settings) *string { return &w.Cron }},
+	{"zone", message.HeaderZone, func(w *timetable.Settings) *string { return &w.Zone }},
+	{"jitter", message.HeaderJitter, func(w *timetable.Settings) *string { return &w.Jitter }},
+	{"rounds", message.HeaderRounds, func(w *timetable.Settings) *string { return &w.Rounds }},
+	{"missed", message.HeaderMissed, func(w *timetable.Settings) *string { return &w.Missed }},
 	{"last", message.HeaderLast, nil},
 	{"owner", message.HeaderOwner, nil},
 }
 
-// inTable returns the name of the first header of a time table that a message has; empty if it has none.
-func inTable(s message.Block) string {
+// firstTableHeader returns the name of the first header of a time table that a message has; empty if it has none.
+func firstTableHeader(s message.Block) string {
 	for _, t := range tableHeaders {
 		if s.Delay[t.header] != nil {
 			return t.header
@@ -49,11 +49,11 @@ func inTable(s message.Block) string {
 }
 
 // recurs reports whether any header of a time table is given.
-func recurs(s message.Block) bool { return inTable(s) != "" }
+func recurs(s message.Block) bool { return firstTableHeader(s) != "" }
 
-// tableIn parses the headers of a time table.
-func tableIn(s message.Block) (timetable.Table, *message.Problem) {
-	var w timetable.Words
+// parseTable parses the headers of a time table.
+func parseTable(s message.Block) (timetable.Table, *message.Problem) {
+	var w timetable.Settings
 	for _, t := range tableHeaders {
 		if t.in == nil {
 			continue
@@ -75,16 +75,16 @@ func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 		return timetable.Table{}, problem
 	case w.Every == "" && w.Cron == "":
 		return timetable.Table{}, message.Problemf(message.BadTimer,
-			"%s without Delay-Every or Delay-Cron: add one of them, or leave it out", inTable(s))
+			"%s without Delay-Every or Delay-Cron: add one of them, or leave it out", firstTableHeader(s))
 	}
 	table, err := timetable.Parse(w)
 	refused, ok := errors.AsType[*timetable.Error](err)
 	if !ok {
 		return table, nil
 	}
-	header := refused.Word
+	header := refused.Setting
 	for _, t := range tableHeaders {
-		if t.word == refused.Word {
+		if t.setting == refused.Setting {
 			header = t.header
 		}
 	}
@@ -97,7 +97,7 @@ func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 func startSeries(
 	p message.Policy, in message.Incoming, s message.Block, asked time.Time,
 ) (series *Series, due time.Time, problem *message.Problem) {
-	table, problem := tableIn(s)
+	table, problem := parseTable(s)
 	if problem != nil {
 		return nil, due, problem
 	}
@@ -156,17 +156,17 @@ func (t Pending) Options() message.Header {
 
 // Summary describes the time table for people: "every 15m, round 7". It is empty for a timer that fires only once more.
 func (t Pending) Summary() string {
-	if t.Recurs == nil {
+	if t.Series == nil {
 		return ""
 	}
-	return t.Recurs.Table.String() + ", round " + strconv.Itoa(t.Origin().Round)
+	return t.Series.Table.String() + ", round " + strconv.Itoa(t.Origin().Round)
 }
 
 // Round returns the pending round of a recurring timer, as package timetable represents it.
 func (t Pending) Round() (timetable.Series, timetable.Round) {
 	origin := t.Origin()
-	return timetable.Series{ID: origin.Series, First: t.Recurs.First},
-		timetable.Round{Number: origin.Round, Planned: t.Recurs.Planned, Due: t.Due}
+	return timetable.Series{ID: origin.Series, First: t.Series.First},
+		timetable.Round{Number: origin.Round, Planned: t.Series.Planned, Due: t.Due}
 }
 
 // Next is the round that an entry sets in place of the pending one.
@@ -176,26 +176,26 @@ type Next struct {
 	Wait  time.Time       // the earliest time at which the new round may fire; zero if that is its due time
 	Table timetable.Table // the time table of the series from now on
 	First time.Time       // the planned time of the first round from now on
-	Word  string          // the token of the client's request; for a firing, the token of the pending round
+	Token string          // the token of the client's request; for a firing, the token of the pending round
 }
 
 // RoundHeader returns the header of the entry that replaces the pending round. The stream stores the entry only if the
 // generation is still the last entry.
 func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
-	if t.Word = n.Word; t.Due.IsZero() { // the series is paused
-		t.Due = t.Recurs.Planned
+	if t.Token = n.Token; t.Due.IsZero() { // the series is paused
+		t.Due = t.Series.Planned
 		if !t.Expires.IsZero() {
 			t.Expires = t.Due.Add(t.Expires.Sub(time.Time{}))
 		}
 	}
 	h := t.FiredHeader(generation, n.By)
-	w := n.Table.Words()
+	w := n.Table.Settings()
 	for _, header := range tableHeaders {
 		if header.in != nil {
 			message.Put(h, header.header, *header.in(&w))
 		}
 	}
-	message.Put(h, message.HeaderOwner, t.Recurs.Owner)
+	message.Put(h, message.HeaderOwner, t.Series.Owner)
 	message.PutTime(h, message.HeaderLast, w.Last)
 	message.PutTime(h, message.HeaderFirst, n.First)
 	message.PutTime(h, message.HeaderPlanned, n.Round.Planned)
@@ -211,7 +211,7 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 		return e
 	}
 	before, f := e.Request, message.Fields{Block: s}
-	table, problem := tableIn(s)
+	table, problem := parseTable(s)
 	next := Series{
 		Table:   table,
 		First:   f.Moment(message.HeaderFirst, message.Required),
@@ -221,7 +221,7 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 	due, wait := f.Moment(message.HeaderNext, message.Optional), f.Moment(message.HeaderNextWait, message.Optional)
 	origin := before.Origin()
 	if f.Problem != nil || problem != nil || origin.Series == 0 || origin.Series > e.Generation || origin.Round == 0 ||
-		expected(in.Header) != e.Generation {
+		expectedGeneration(in.Header) != e.Generation {
 		return forged(p, in)
 	}
 	r := before
@@ -234,11 +234,11 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 		origin.Round++
 	}
 	if origin.Scheduler != "" {
-		origin.ScheduleNext = firesNext(&next, origin.Round)
+		origin.ScheduleNext = nextFiring(&next, origin.Round)
 	}
 	entry := Entry{
-		Kind: Set, Pending: Pending{Request: r.WithOrigin(origin), Word: e.Word, Recurs: &next},
-		Problem: e.Problem, Generation: in.Sequence, By: e.By, Replaced: e.Generation, Before: before,
+		Kind: Set, Pending: Pending{Request: r.WithOrigin(origin), Token: e.Token, Series: &next},
+		Problem: e.Problem, Generation: in.Sequence, By: e.By, Replaced: e.Generation, ReplacedRequest: before,
 	}
 	if due.IsZero() {
 		entry.Kind = Paused

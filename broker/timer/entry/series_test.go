@@ -27,13 +27,13 @@ func TestSetSeries(t *testing.T) {
 	} {
 		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(tt.lines...)))
 		r := e.Pending
-		if e.Kind != entry.Set || e.Problem != nil || r.Recurs == nil {
+		if e.Kind != entry.Set || e.Problem != nil || r.Series == nil {
 			t.Errorf("%q: %+v", tt.lines, e)
 			continue
 		}
-		if got := r.Due.Sub(at); tt.want >= 0 && got != tt.want || got < 0 || r.Recurs.Table.String() != tt.table ||
+		if got := r.Due.Sub(at); tt.want >= 0 && got != tt.want || got < 0 || r.Series.Table.String() != tt.table ||
 			r.Origin().Series != 7 || r.Origin().Round != 1 {
-			t.Errorf("%q: %+v, %s, due after %s, want %s", tt.lines, r.Origin(), r.Recurs.Table, got, tt.want)
+			t.Errorf("%q: %+v, %s, due after %s, want %s", tt.lines, r.Origin(), r.Series.Table, got, tt.want)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, 
 func nextOf(r entry.Pending, by string) entry.Next {
 	s, round := r.Round()
 	return entry.Next{
-		By: by, Round: r.Recurs.Table.Decide(s, round, r.Due).Next, Table: r.Recurs.Table, First: s.First, Word: r.Word,
+		By: by, Round: r.Series.Table.Decide(s, round, r.Due).Next, Table: r.Series.Table, First: s.First, Token: r.Token,
 	}
 }
 
@@ -115,16 +115,16 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 			t.Fatalf("%q: the entry of round %d is parsed as %+v", subject, n+2, e)
 		}
 		if got.Origin().Series != 7 || got.Origin().Round != n+2 || !got.Due.Equal(next.Round.Due) || got.Due.Before(r.Due) ||
-			!got.Recurs.Planned.Equal(next.Round.Planned) || got.Recurs.Table.Words() != set.Recurs.Table.Words() ||
-			!got.Recurs.First.Equal(set.Recurs.First) {
-			t.Fatalf("%q: round %+v is due %s, planned %+v", subject, got.Origin(), got.Due, got.Recurs)
+			!got.Series.Planned.Equal(next.Round.Planned) || got.Series.Table.Settings() != set.Series.Table.Settings() ||
+			!got.Series.First.Equal(set.Series.First) {
+			t.Fatalf("%q: round %+v is due %s, planned %+v", subject, got.Origin(), got.Due, got.Series)
 		}
-		if got.Target != set.Target || got.Word != set.Word || got.TTL != set.TTL || got.Mode != set.Mode ||
+		if got.Target != set.Target || got.Token != set.Token || got.TTL != set.TTL || got.Mode != set.Mode ||
 			got.Expires.Sub(got.Due) != set.Expires.Sub(set.Due) ||
 			got.MsgID != set.MsgID || len(got.User) != len(set.User) || got.MaxAttempts != set.MaxAttempts {
 			t.Fatalf("%q: round %d has not all fields of the set:\n got %+v\nwant %+v", subject, got.Origin().Round, got, set)
 		}
-		if b := e.Before; b.ID != r.ID || !b.Due.Equal(r.Due) || b.Origin().Round != r.Origin().Round ||
+		if b := e.ReplacedRequest; b.ID != r.ID || !b.Due.Equal(r.Due) || b.Origin().Round != r.Origin().Round ||
 			b.Origin().Series != 7 || !b.Expires.Equal(r.Expires) {
 			t.Fatalf("%q: the replaced round is %+v, want %+v", subject, b, r)
 		}
@@ -185,10 +185,10 @@ func TestRoundsThatDoNotFire(t *testing.T) {
 	p := sealing(k)
 	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Expires: 5m"))).Pending
 	n := nextOf(set, "")
-	n.Round.Due, n.Word = set.Due.Add(time.Minute), "mine"
+	n.Round.Due, n.Token = set.Due.Add(time.Minute), "mine"
 	e := entry.Parse(p, roundEntry(t, k, timerSubject, set, 7, n))
 	if r := e.Pending; e.Kind != entry.Set || e.Problem != nil || e.Fires(7) || e.Replaced != 7 || r.Origin().Round != 1 ||
-		!r.Due.Equal(n.Round.Due) || r.Expires.Sub(r.Due) != 5*time.Minute || e.Word != "mine" {
+		!r.Due.Equal(n.Round.Due) || r.Expires.Sub(r.Due) != 5*time.Minute || e.Token != "mine" {
 		t.Errorf("the moved round is parsed as %+v", e)
 	}
 	n.Round.Due = time.Time{}

@@ -29,7 +29,7 @@ func IsExtra(n message.Names, subject string) bool {
 // has the fields that could be parsed. Unlike that of Parse, the problem does not mention the replaced entry.
 func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	if in.Header[message.HeaderFirst] != nil && in.Header[message.HeaderFired] != nil { // a round
-		e := parseOurs(p, in, true)
+		e := parseSealed(p, in, true)
 		return e.Pending, e.Problem
 	}
 	m, problem := p.ParseCommon(in)
@@ -40,18 +40,18 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	if problem != nil {
 		return set, problem
 	}
-	set.Word = message.Reason(first(s.Delay[message.HeaderWord]))
+	set.Token = message.Reason(firstValue(s.Delay[message.HeaderWord]))
 	origin := delivery(p, in, s)
 	if addr.IsSchedule() {
-		set.MsgID = first(s.Delay[message.HeaderMsgID])
+		set.MsgID = firstValue(s.Delay[message.HeaderMsgID])
 		origin = message.Origin{Scheduler: addr.Target, Rollup: rollsUp(s)}
 	}
 	if problem := s.CheckSpelling(); problem != nil {
 		return set, problem
 	}
-	due, problem := dueIn(p, in, s)
+	due, problem := parseDue(p, in, s)
 	if problem == nil && recurs(s) {
-		if set.Recurs, due, problem = startSeries(p, in, s, due); problem == nil {
+		if set.Series, due, problem = startSeries(p, in, s, due); problem == nil {
 			origin.Series, origin.Round = in.Sequence, 1
 		}
 	}
@@ -59,14 +59,14 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 		return set, problem
 	}
 	if addr.IsSchedule() {
-		origin.ScheduleNext = firesNext(set.Recurs, origin.Round)
+		origin.ScheduleNext = nextFiring(set.Series, origin.Round)
 	}
 	if set.MaxWait, problem = maxWait(p, in, s, due); problem != nil {
 		return set, problem
 	}
 	m.Request = set.WithOrigin(origin)
 	target, problem := targetOf(p, addr, m)
-	if problem == nil && set.Recurs != nil {
+	if problem == nil && set.Series != nil {
 		problem = checkExpires(s)
 	}
 	set.Request, problem = p.ParseOptions(m, due, target, problem)
@@ -83,7 +83,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 	case message.Relayed(in.Header):
 		return message.Problemf(message.BadInternal,
 			"the entry is the server's answer to a client's read of another message, and not a request")
-	case addr.IsSchedule() && !ours(p, in): // a client's own entry would give any target in a header
+	case addr.IsSchedule() && !sealed(p, in): // a client's own entry would give any target in a header
 		return message.Problemf(message.BadTimer, "keys that begin with _ are reserved for the broker: publish on the "+
 			"schedule's subject, %s", message.Excerpt(addr.Target))
 	case addr.IsSchedule():
@@ -116,9 +116,9 @@ func CheckKey(key string) *message.Problem {
 	return nil
 }
 
-// dueIn returns the due time by the headers Delay-For and Delay-Until of a set. It is zero if only the time table
+// parseDue returns the due time by the headers Delay-For and Delay-Until of a set. It is zero if only the time table
 // determines the due time.
-func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
+func parseDue(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
 	wait, problem := s.Single(message.HeaderFor)
 	until, untilProblem := s.Single(message.HeaderUntil)
 	if problem = cmp.Or(problem, untilProblem); problem != nil {
@@ -156,7 +156,8 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 	case problem != nil || s.Delay[message.HeaderMaxWait] == nil:
 		return 0, problem
 	case recurs(s):
-		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait of a recurring timer: leave it out, or %s", inTable(s))
+		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait of a recurring timer: leave it out, or %s",
+			firstTableHeader(s))
 	case s.Delay[message.HeaderFor] == nil:
 		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait without Delay-For: add the delay of each set")
 	}

@@ -2,12 +2,14 @@ package entry
 
 import "delaybroker/broker/message"
 
-// ours reports whether an entry has a broker's seal. If the body was not read, it checks the header only. Entries of
+// sealed reports whether an entry has a broker's seal. If the body was not read, it checks the header only. Entries of
 // any age need the seal: older brokers sealed such entries, too.
-func ours(p message.Policy, in message.Incoming) bool { return p.Keys.Trusts(in, message.SealedAlways) }
+func sealed(p message.Policy, in message.Incoming) bool {
+	return p.Keys.Trusts(in, message.SealedAlways)
+}
 
-// mayBeOurs reports whether an entry may have a broker's seal under a key that this process has not read yet.
-func mayBeOurs(p message.Policy, in message.Incoming) bool {
+// maybeSealed reports whether an entry may have a broker's seal under a key that this process has not read yet.
+func maybeSealed(p message.Policy, in message.Incoming) bool {
 	return !in.KeysCurrent && p.Keys.UseOfMessage(in.Header) == message.OtherKey
 }
 
@@ -20,17 +22,17 @@ func unproven() Entry {
 // forged returns the result of Parse for an entry that falsely claims to be a broker's: an invalid set.
 func forged(p message.Policy, in message.Incoming) Entry {
 	set, _ := ParseSet(p, message.Incoming{Stream: in.Stream, Sequence: in.Sequence, At: in.At, Subject: in.Subject})
-	return Entry{Pending: set, Generation: in.Sequence, Problem: replacing(message.Problemf(message.BadInternal,
+	return Entry{Pending: set, Generation: in.Sequence, Problem: addReplaced(message.Problemf(message.BadInternal,
 		"the entry claims to be a broker's and has no valid seal: leave Delay-Fired and Delay-Over out"), in.Sequence)}
 }
 
-// ClaimsOurs reports whether an entry claims that a broker wrote it. Any client may write such a claim.
-func ClaimsOurs(p message.Policy, in message.Incoming) bool {
+// ClaimsBroker reports whether an entry claims that a broker wrote it. Any client may write such a claim.
+func ClaimsBroker(p message.Policy, in message.Incoming) bool {
 	return in.Header[message.HeaderFired] != nil || in.Header[message.HeaderOver] != nil ||
 		p.Names.Parse(in.Subject).IsSchedule()
 }
 
 // ProvenCursor reports whether a broker wrote an entry as the cursor.
 func ProvenCursor(p message.Policy, in message.Incoming) bool {
-	return in.Subject == p.Names.TimersCursor() && !message.Relayed(in.Header) && ours(p, in)
+	return in.Subject == p.Names.TimersCursor() && !message.Relayed(in.Header) && sealed(p, in)
 }

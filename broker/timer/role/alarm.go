@@ -82,11 +82,11 @@ const (
 
 // TakeEntry records the content of the alarm's own entry: the series, the token, and the previous round.
 func (a *Alarm) TakeEntry(e entry.Entry) {
-	a.series, a.token = e.Recurs, e.Word
+	a.series, a.token = e.Series, e.Token
 	a.takeRun(e)
-	a.PreviousRound, a.WaitsForEarlier, a.replacedAt = e.Follows(), e.Replaced > 0, time.Time{}
+	a.PreviousRound, a.WaitsForEarlier, a.replacedAt = e.Previous(), e.Replaced > 0, time.Time{}
 	if a.WaitsForEarlier {
-		id, _ := message.ParseID(e.Before.ID) // zero if the id is invalid
+		id, _ := message.ParseID(e.ReplacedRequest.ID) // zero if the id is invalid
 		a.replacedAt = id.At
 	}
 }
@@ -94,14 +94,14 @@ func (a *Alarm) TakeEntry(e entry.Entry) {
 // TakeState is like TakeEntry, for an entry that was read from the leader. If no entry is left before that entry, it
 // also records that the earlier rounds are settled.
 func (a *Alarm) TakeState(state timer.State) {
-	if a.TakeEntry(state.Entry); state.Alone {
+	if a.TakeEntry(state.Entry); state.IsFirst {
 		a.SettleEarlier(true)
 	}
 }
 
 // pending returns the timer with a request that the worker has in memory.
 func (a *Alarm) pending(r message.Request) entry.Pending {
-	return entry.Pending{Request: r, Word: a.token, Recurs: a.series}
+	return entry.Pending{Request: r, Token: a.token, Series: a.series}
 }
 
 // NeedsMarker reports whether a level gets a marker of the timer instead of its message: the timer has not fired.

@@ -125,9 +125,9 @@ func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	}
 	r := entry.Parse(e.Policy, m.Incoming(e.Name())).Pending
 	s, round := r.Round()
-	n := entry.Next{Round: round, Table: r.Recurs.Table, First: s.First}
+	n := entry.Next{Round: round, Table: r.Series.Table, First: s.First}
 	if fires {
-		n.By, n.Round = "other", r.Recurs.Table.Decide(s, round, r.Due).Next
+		n.By, n.Round = "other", r.Series.Table.Decide(s, round, r.Due).Next
 	}
 	return r.RoundHeader(sequence, n)
 }

@@ -49,7 +49,7 @@ func (s *Stream) ReadRoundState(ctx context.Context, subject string, generation 
 		return s.ReadState(ctx, subject, generation)
 	}
 	state := s.Entries().State(m)
-	state.Alone = true
+	state.IsFirst = true
 	return state, nil
 }
 
@@ -91,7 +91,7 @@ func (s *Stream) ReadEarlier(
 
 // mayHideFiring reports whether the firing of a generation may lie before the last entry of its subject.
 func mayHideFiring(last timer.State, generation uint64) bool {
-	if last.None || last.Sequence <= generation {
+	if last.NoEntry || last.Sequence <= generation {
 		return false
 	}
 	switch e := last.Entry; e.Kind {
@@ -149,7 +149,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	}
 	next := a.judge(found, s.Instance, now.Stamp(), claimTimeout)
 	switch {
-	case next.Kind == Drop && a.Swept() && !found.None && !found.Entry.Debounced():
+	case next.Kind == Drop && a.Swept() && !found.NoEntry && !found.Entry.Debounced():
 		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true // entries before the last one were not removed
 		return Step{Kind: Remove}
 	case next.Kind == Restart:
@@ -167,7 +167,7 @@ func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout 
 	case found.Behind(a.Generation) && !found.ProvenBehind && !found.Created.After(a.At),
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
-	case found.None, found.Sequence < a.Generation:
+	case found.NoEntry, found.Sequence < a.Generation:
 		return drop // the generation was removed; if an older entry is the last, a power cut or a restore has lost it
 	case found.Sequence == a.Generation:
 		if !found.At.Equal(a.At) || e.Kind != entry.Set {

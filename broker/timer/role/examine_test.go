@@ -46,7 +46,7 @@ func TestReadState(t *testing.T) {
 		parallel(t, words, func(t *testing.T, e *entries) {
 			e.write(words)
 			state, err := e.ReadState(t.Context(), subject, 1)
-			if err != nil || state.Sequence != want || state.In.Sequence != want || state.None != (want == 0) {
+			if err != nil || state.Sequence != want || state.Message.Sequence != want || state.NoEntry != (want == 0) {
 				t.Errorf("state %+v, %v; want entry %d", state, err, want)
 			}
 			if settled := strings.Contains(words, "gone:1"); state.Settled != settled {
@@ -81,11 +81,11 @@ func TestReadRoundState(t *testing.T) {
 			}
 			natstest.Flush(t, nc)
 			state, err := e.ReadRoundState(t.Context(), subject, generation)
-			if err != nil || state.Alone != alone {
+			if err != nil || state.IsFirst != alone {
 				t.Errorf("state %+v, %v; want alone: %t", state, err, alone)
 			}
 			synctest.Wait()
-			if n := asked.Load(); alone && (n != 1 || state.Sequence != generation || state.In.Sequence != generation) {
+			if n := asked.Load(); alone && (n != 1 || state.Sequence != generation || state.Message.Sequence != generation) {
 				t.Errorf("after %d requests: state %+v; want one request, and the own entry", n, state)
 			} else if !alone && state.Sequence != want.Sequence {
 				t.Errorf("state %+v, want %+v", state, want)

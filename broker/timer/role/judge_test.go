@@ -20,7 +20,7 @@ func TestJudge(t *testing.T) {
 	foreign := fired(7, "other")
 	foreign.Request.ID = message.ID{Stream: "DELAY_TIMERS", Sequence: 7, At: set.Add(1)}.String()
 	next := func(by string) entry.Entry {
-		return entry.Entry{Replaced: 7, By: by, Before: fired(7, by).Request}
+		return entry.Entry{Replaced: 7, By: by, ReplacedRequest: fired(7, by).Request}
 	}
 	entryOf := func(kind entry.Kind) entry.Entry { return entry.Entry{Kind: kind} }
 	const sec = time.Second
@@ -56,11 +56,11 @@ func TestJudge(t *testing.T) {
 		{name: "fired in another history", found: timer.State{Sequence: 8, At: set, Entry: foreign}, now: time.Hour,
 			want: Drop},
 
-		{name: "none, unproven", found: timer.State{None: true, LastSeq: 6}, want: BackOff},
-		{name: "none, proven", found: timer.State{None: true, LastSeq: 6, ProvenBehind: true}, want: Drop},
-		{name: "none in a newer stream", found: timer.State{None: true, LastSeq: 6, Created: set.Add(1)},
+		{name: "none, unproven", found: timer.State{NoEntry: true, LastSeq: 6}, want: BackOff},
+		{name: "none, proven", found: timer.State{NoEntry: true, LastSeq: 6, ProvenBehind: true}, want: Drop},
+		{name: "none in a newer stream", found: timer.State{NoEntry: true, LastSeq: 6, Created: set.Add(1)},
 			want: Drop},
-		{name: "none", found: timer.State{None: true, LastSeq: 7}, want: Drop},
+		{name: "none", found: timer.State{NoEntry: true, LastSeq: 7}, want: Drop},
 		{name: "an older entry, unproven", found: timer.State{Sequence: 5, LastSeq: 6}, want: BackOff},
 		{name: "an older entry, after a power cut", found: timer.State{Sequence: 5, LastSeq: 7}, want: Drop},
 	} {

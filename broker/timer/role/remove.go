@@ -72,7 +72,7 @@ func (s *Stream) copyFrom(ctx context.Context, subject string, from uint64) (mes
 // isPlainSet reports whether an entry is the set of a timer that fires once and belongs to no run.
 func (s *Stream) isPlainSet(in message.Incoming) bool {
 	e := entry.Parse(s.Policy, in)
-	return e.Kind == entry.Set && e.Recurs == nil && !e.Debounced()
+	return e.Kind == entry.Set && e.Series == nil && !e.Debounced()
 }
 
 // removeAll reads the entries of a subject in order, and removes them.
@@ -117,7 +117,7 @@ func (s *Stream) stays(
 	ctx context.Context, m jsapi.Message, generation, kept uint64,
 ) (stays, round bool, err error) {
 	e := entry.Parse(s.Policy, m.Incoming(s.Name()))
-	round = e.Recurs != nil
+	round = e.Series != nil
 	switch {
 	case e.Kind == entry.Unproven, kept > 0 && e.Fires(kept):
 		return true, round, nil

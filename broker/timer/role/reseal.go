@@ -34,7 +34,7 @@ func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.s
 
 // MustReseal reports whether an entry is pending and sealed with an earlier key, and so must be resealed.
 func (s *Stream) MustReseal(e entry.Entry, in message.Incoming) bool {
-	return e.PendingOrPaused() && entry.ClaimsOurs(s.Policy, in) &&
+	return e.PendingOrPaused() && entry.ClaimsBroker(s.Policy, in) &&
 		s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
 
@@ -45,7 +45,7 @@ func (s *Stream) MustReseal(e entry.Entry, in message.Incoming) bool {
 func (p *seals) checkKey(
 	ctx context.Context, s *Stream, in message.Incoming, e entry.Entry, cutoff time.Time,
 ) (done, revisit bool) {
-	if !entry.ClaimsOurs(s.Policy, in) {
+	if !entry.ClaimsBroker(s.Policy, in) {
 		return false, false
 	}
 	if s.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey {

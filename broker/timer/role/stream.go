@@ -139,14 +139,14 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
 	a.firing = lastFiring
 	t := a.pending(r)
-	if t.Recurs == nil {
+	if t.Series == nil {
 		return s.sealed(a.Subject, t.FiredHeader(a.Generation, s.Instance), body)
 	}
 	series, round := t.Round()
-	d := t.Recurs.Table.Decide(series, round, now)
+	d := t.Series.Table.Decide(series, round, now)
 	a.Skipped = d.Skipped
 	next := entry.Next{
-		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: t.Recurs.Table, First: series.First, Word: t.Word,
+		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: t.Series.Table, First: series.First, Token: t.Token,
 	}
 	switch hasNext := d.Next != (timetable.Round{}); {
 	case d.Fire && !hasNext:
@@ -169,7 +169,7 @@ func (a *Alarm) ContinueFiring(state timer.State) message.Request {
 	if a.firing = lastFiring; e.Kind != entry.Fired {
 		a.firing = nextRound
 	}
-	a.token = e.Word
+	a.token = e.Token
 	a.FiringStored(state.Sequence)
 	return e.Fired()
 }

@@ -19,9 +19,9 @@ import (
 // The headers of nats-server that Judge reads, in addition to those of package jetstream. All names are case-sensitive,
 // as in the server.
 const (
-	hIncr    = "Nats-Incr"
-	hBatch   = "Nats-Batch-Id"
-	hSourced = "Nats-Stream-Source"
+	headerIncr   = "Nats-Incr"
+	headerBatch  = "Nats-Batch-Id"
+	headerSource = "Nats-Stream-Source"
 
 	nextPurge = "purge" // the value of jetstream.ScheduleNextHeader if the schedule does not fire again
 )
@@ -49,49 +49,50 @@ func get(h message.Header, name string) string {
 func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
 	c := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if r.Undecodable {
-		return c, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+		return c, badPattern.withReason("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
-	if refusal := c.expectations(stream, r); refusal != nil {
+	if refusal := c.parseConditions(stream, r); refusal != nil {
 		return c, refusal
 	}
 	rule, _ := rules.Lookup(r.Subject)
 	pattern := get(r.Header, jetstream.ScheduleHeader)
-	if refusal := c.times(pattern, r); refusal != nil {
+	if refusal := c.parseTimes(pattern, r); refusal != nil {
 		return c, refusal
 	}
 	if pattern != "" {
-		if refusal := c.options(rules, rule, r); refusal != nil {
+		if refusal := c.parseOptions(rules, rule, r); refusal != nil {
 			return c, refusal
 		}
 	}
-	if refusal := c.purges(rule, r); refusal != nil {
+	if refusal := c.parsePurge(rule, r); refusal != nil {
 		return c, refusal
 	}
-	if len(r.Header[hSourced]) > 0 {
+	if len(r.Header[headerSource]) > 0 {
 		return c, &sourced
 	}
-	if refusal := c.life(r, now); refusal != nil {
+	if refusal := c.parseEnd(r, now); refusal != nil {
 		return c, refusal
 	}
 	subject := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
 	if c.Expected != nil && cmp.Or(subject, r.Subject) != c.Schedule.Subject {
-		return c, badExpected.because("the subject must be that of the schedule")
+		return c, badExpected.withReason("the subject must be that of the schedule")
 	}
 	if pattern == "" {
 		c.Cancel = true
 		if len(r.Data) > 0 {
-			return c, badPattern.because("it is missing, and ordinary messages are not stored here; without a body it cancels")
+			return c, badPattern.withReason("it is missing, and ordinary messages are not stored here; " +
+				"without a body it cancels")
 		}
 	}
 	return c, nil
 }
 
-// expectations reads the headers that any message may have, and the request's conditions on the stream.
-func (c *Change) expectations(stream string, r message.Incoming) *Refusal {
-	if len(r.Header[hBatch]) > 0 {
+// parseConditions reads the headers that any message may have, and the request's conditions on the stream.
+func (c *Change) parseConditions(stream string, r message.Incoming) *Refusal {
+	if len(r.Header[headerBatch]) > 0 {
 		return &noBatches
 	}
-	if incr := get(r.Header, hIncr); incr != "" {
+	if incr := get(r.Header, headerIncr); incr != "" {
 		if _, err := strconv.ParseInt(incr, 10, 64); err != nil {
 			return &badCounter
 		}
@@ -122,8 +123,8 @@ func (c *Change) expectations(stream string, r message.Incoming) *Refusal {
 	return nil
 }
 
-// times reads the time of a schedule, or its interval or cron expression.
-func (c *Change) times(pattern string, r message.Incoming) *Refusal {
+// parseTimes reads the time of a schedule, or its interval or cron expression.
+func (c *Change) parseTimes(pattern string, r message.Incoming) *Refusal {
 	zone, zoned := get(r.Header, jetstream.ScheduleTimeZoneHeader), len(r.Header[jetstream.ScheduleTimeZoneHeader]) > 0
 	if zoned {
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" {
@@ -150,9 +151,9 @@ func (c *Change) times(pattern string, r message.Incoming) *Refusal {
 		if c.Schedule.Cron, err = timetable.FromServer(pattern); err != nil {
 			return &badPattern
 		}
-		_, err := timetable.Parse(timetable.Words{Cron: c.Schedule.Cron, Zone: zone})
-		if wrong, ok := errors.AsType[*timetable.Error](err); ok && wrong.Word == "zone" {
-			return badZone.because("%s", wrong.Sentence)
+		_, err := timetable.Parse(timetable.Settings{Cron: c.Schedule.Cron, Zone: zone})
+		if wrong, ok := errors.AsType[*timetable.Error](err); ok && wrong.Setting == "zone" {
+			return badZone.withReason("%s", wrong.Sentence)
 		}
 		if err != nil { // for example, the expression never matches
 			return &badPattern
@@ -166,14 +167,14 @@ func (c *Change) times(pattern string, r message.Incoming) *Refusal {
 	return nil
 }
 
-// options reads the other options of a schedule.
-func (c *Change) options(rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
+// parseOptions reads the other options of a schedule.
+func (c *Change) parseOptions(rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
 	if v := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
 		switch ttl, never, ok := parseTTL(v); {
 		case !ok:
 			return &badTTL
 		case ttl > message.MaxTTL:
-			return badTTL.because("at most %s, or never", levels.FormatDuration(message.MaxTTL))
+			return badTTL.withReason("at most %s, or never", levels.FormatDuration(message.MaxTTL))
 		case never:
 			c.Schedule.TTL = "never"
 		case ttl > 0:
@@ -193,16 +194,16 @@ func (c *Change) options(rules message.ScheduleRules, rule message.ScheduleRule,
 	case !literal(target) || target == r.Subject:
 		return &badTarget
 	case isSchedule:
-		return badTarget.because("it is the subject of a schedule")
+		return badTarget.withReason("it is the subject of a schedule")
 	case !rule.Allows(target):
-		return badTarget.because("DELAY_SCHEDULES does not allow it for this subject")
+		return badTarget.withReason("DELAY_SCHEDULES does not allow it for this subject")
 	}
 	c.Schedule.Target = target
 	if source := get(r.Header, jetstream.ScheduleSourceHeader); source != "" {
 		if source == target || source == r.Subject || !literal(source) {
 			return &badSource
 		}
-		return badSource.because("the broker always delivers the body of the request")
+		return badSource.withReason("the broker always delivers the body of the request")
 	}
 	if v := get(r.Header, jetstream.MsgRollup); v != "" && !strings.EqualFold(v, "sub") {
 		return &badRollup
@@ -210,8 +211,9 @@ func (c *Change) options(rules message.ScheduleRules, rule message.ScheduleRule,
 	return nil
 }
 
-// purges reads whether the message ends another schedule. The server would store this message, but the broker does not.
-func (c *Change) purges(rule message.ScheduleRule, r message.Incoming) *Refusal {
+// parsePurge reads whether the message ends another schedule. The server would store this message, but the broker does
+// not.
+func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refusal {
 	next := get(r.Header, jetstream.ScheduleNextHeader)
 	scheduler := get(r.Header, jetstream.SchedulerHeader)
 	switch {
@@ -221,18 +223,18 @@ func (c *Change) purges(rule message.ScheduleRule, r message.Incoming) *Refusal 
 		return &badScheduler
 	case !message.Match(rule.Subjects, scheduler):
 		// With the server, both subjects are in one stream. Clients of one rule may not end schedules of another.
-		return badScheduler.because("the subject of this request matches %s, and the header does not", rule.Subjects)
+		return badScheduler.withReason("the subject of this request matches %s, and the header does not", rule.Subjects)
 	case r.Header[jetstream.ScheduleHeader] != nil:
-		return badScheduler.because("it sets one schedule and ends another: send two messages")
+		return badScheduler.withReason("it sets one schedule and ends another: send two messages")
 	case len(r.Data) > 0:
-		return badScheduler.because("the broker does not store this message: leave the body out")
+		return badScheduler.withReason("the broker does not store this message: leave the body out")
 	}
 	c.Cancel, c.Schedule.Subject = true, scheduler
 	return nil
 }
 
-// life reads the end of a schedule.
-func (c *Change) life(r message.Incoming, now time.Time) *Refusal {
+// parseEnd reads the end of a schedule.
+func (c *Change) parseEnd(r message.Incoming, now time.Time) *Refusal {
 	v := get(r.Header, jetstream.MsgTTLHeader)
 	if v == "" {
 		return nil
@@ -244,7 +246,7 @@ func (c *Change) life(r message.Incoming, now time.Time) *Refusal {
 	case ttl > 0:
 		c.Schedule.Until = now.Add(ttl)
 		if c.Schedule.At.After(c.Schedule.Until) {
-			return badOwnTTL.because("the schedule would end before it fires")
+			return badOwnTTL.withReason("the schedule would end before it fires")
 		}
 	}
 	return nil

@@ -36,8 +36,8 @@ var (
 	tooLarge     = Refusal{400, jsapi.CodeTooLarge, "message size exceeds maximum allowed"}
 )
 
-// because returns the refusal with a reason added to its text, for a rule that the server does not have.
-func (r Refusal) because(format string, args ...any) *Refusal {
+// withReason returns the refusal with a reason added to its text, for a rule that the server does not have.
+func (r Refusal) withReason(format string, args ...any) *Refusal {
 	r.Description += ": " + fmt.Sprintf(format, args...)
 	return &r
 }

@@ -109,7 +109,7 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 	}
 	change, refusal := Judge(s.Rules, s.Store.stream(), in, now)
 	if refusal == nil {
-		refusal = s.Store.unable(ctx, change)
+		refusal = s.Store.checkStorable(ctx, change)
 	}
 	if refusal != nil {
 		s.answer(m, s.Store.refused(refusal))

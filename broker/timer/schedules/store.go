@@ -47,10 +47,10 @@ type Store struct{ *store.Timers }
 
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
-// unable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the schedule's
-// message; otherwise nil. Only a message with a TTL or a rollup needs the check of the stream. If the broker cannot see
-// the target's stream, unable returns nil: the stream may be in another account.
-func (s Store) unable(ctx context.Context, c Change) *Refusal {
+// checkStorable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the
+// schedule's message; otherwise nil. Only a message with a TTL or a rollup needs the check of the stream. If the broker
+// cannot see the target's stream, unable returns nil: the stream may be in another account.
+func (s Store) checkStorable(ctx context.Context, c Change) *Refusal {
 	if problem := entry.CheckSchedule(s.Policy, c.Schedule.Subject); problem != nil {
 		return &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
 	}
@@ -72,9 +72,9 @@ func (s Store) unable(ctx context.Context, c Change) *Refusal {
 		switch cfg := info.Config; {
 		case !slices.ContainsFunc(cfg.Subjects, listens):
 		case ttl && !cfg.AllowMsgTTL:
-			return noTTL.because("the target's stream %s does not have allow_msg_ttl", cfg.Name)
+			return noTTL.withReason("the target's stream %s does not have allow_msg_ttl", cfg.Name)
 		case rollup && !cfg.AllowRollup:
-			return badRollup.because("the target's stream %s does not have allow_rollup_hdrs", cfg.Name)
+			return badRollup.withReason("the target's stream %s does not have allow_rollup_hdrs", cfg.Name)
 		}
 	}
 	return nil
@@ -87,38 +87,38 @@ type attempt struct {
 	store.Attempt
 	request message.Incoming
 	now     time.Time // when the attempt began, by the clock of a server
-	word    string    // the token of the request in its entry
+	token   string    // the token of the request in its entry
 	// inPlace means that the publish expects the last entry. Otherwise, the change is not published again once a publish
 	// may have been stored: a second copy might replace another client's entry.
 	inPlace bool
-	known   ack // the answer; zero until it is certain
+	answer  ack // the answer; zero until it is certain
 }
 
 // carryOut stores the change of a request. It returns when the result is certain or ctx ends. Now is the present time
 // by a stream's leader. The only error is errUnknown.
 func (s Store) carryOut(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
 	a := attempt{
-		Store: s, Change: c, request: r, now: now, word: cmp.Or(c.Schedule.Word, rand.Text()),
+		Store: s, Change: c, request: r, now: now, token: cmp.Or(c.Schedule.Token, rand.Text()),
 		inPlace: c.Expected != nil || c.Schedule.MsgID != "",
 		Attempt: store.Attempt{
 			Timers: s.Timers, Subject: s.Policy.Names.ScheduleSubject(c.Schedule.Subject), ReadTimeout: stepTimeout,
 		},
 	}
-	if c.Schedule.MsgID != "" && c.Schedule.Word == "" && !c.Cancel {
-		a.word = wordOf(c.Schedule.MsgID)
+	if c.Schedule.MsgID != "" && c.Schedule.Token == "" && !c.Cancel {
+		a.token = tokenOf(c.Schedule.MsgID)
 	}
 	err := a.Run(ctx, &a, !a.inPlace)
 	if refused, ok := errors.AsType[*Refusal](err); ok {
 		return s.refused(refused), nil
 	}
-	if err != nil || a.known == (ack{}) {
+	if err != nil || a.answer == (ack{}) {
 		return ack{}, errUnknown
 	}
-	return a.known, nil
+	return a.answer, nil
 }
 
-// wordOf returns the token of a request with a Nats-Msg-Id.
-func wordOf(id string) string {
+// tokenOf returns the token of a request with a Nats-Msg-Id.
+func tokenOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
@@ -130,16 +130,16 @@ func (a *attempt) Decide() timer.Next {
 	switch {
 	case !ok:
 		return timer.ReadAgain
-	case a.knows(st), !a.inPlace && st.word == a.word:
-		a.known = a.stored(st.generation)
-		a.known.Duplicate = !doubt
+	case a.isOwn(st), !a.inPlace && st.token == a.token:
+		a.answer = a.stored(st.generation)
+		a.answer.Duplicate = !doubt
 		return timer.Reply
 	case !a.inPlace && doubt:
 		return timer.ReadAgain
 	case a.Expected != nil && *a.Expected != st.visible:
 		if !doubt { // otherwise our entry may have been stored, and replaced since
 			why := fmt.Sprintf("wrong last sequence: %d", st.visible)
-			a.known = a.refused(&Refusal{400, jsapi.CodeWrongLast, why})
+			a.answer = a.refused(&Refusal{400, jsapi.CodeWrongLast, why})
 		}
 		return timer.Reply
 	}
@@ -149,45 +149,45 @@ func (a *attempt) Decide() timer.Next {
 // Decisive implements store.Rules. Every last entry is decisive.
 func (a *attempt) Decisive(entry.Entry) bool { return true }
 
-// knows reports whether the last entry was stored by this request, or by a request with the same Nats-Msg-Id.
-func (a *attempt) knows(st subjectState) bool {
-	if a.Schedule.Word != "" { // a take-over: no other request has the same token
-		return st.word == a.word
+// isOwn reports whether the last entry was stored by this request, or by a request with the same Nats-Msg-Id.
+func (a *attempt) isOwn(st subjectState) bool {
+	if a.Schedule.Token != "" { // a take-over: no other request has the same token
+		return st.token == a.token
 	}
 	id := a.Schedule.MsgID
-	return (st.word == a.word || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.set) < duplicateWindow
+	return (st.token == a.token || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.setAt) < duplicateWindow
 }
 
 // subjectState is the state of a schedule's subject.
 type subjectState struct {
 	visible    uint64    // the sequence of the schedule that clients see; zero if the schedule has ended
 	generation uint64    // the sequence by which a client knows the schedule; for a series, that of its first round
-	set        time.Time // when that generation was stored
-	word       string    // the token of the request in the last entry
+	setAt      time.Time // when that generation was stored
+	token      string    // the token of the request in the last entry
 	msgID      string    // the client's Nats-Msg-Id; empty if unknown
 }
 
 // subjectStateOf returns the state that the last entry represents. ok is false if the entry's key is unknown.
 func subjectStateOf(found timer.State) (st subjectState, ok bool) {
-	if found.None {
+	if found.NoEntry {
 		return subjectState{}, true
 	}
 	e, r := found.Entry, found.Entry.Request
-	st = subjectState{generation: found.Sequence, set: found.At, word: e.Word, msgID: r.MsgID}
+	st = subjectState{generation: found.Sequence, setAt: found.At, token: e.Token, msgID: r.MsgID}
 	switch e.Kind {
 	case entry.Unproven:
 		return subjectState{}, false
 	case entry.Fired, entry.Over:
 		st.generation = e.Generation
 		if id, err := message.ParseID(r.ID); err == nil {
-			st.set = id.At
+			st.setAt = id.At
 		}
 	}
 	series := e.Origin().Series
 	if series > 0 { // the client knows the sequence of the first round
-		st.generation, st.set = series, r.Accepted
+		st.generation, st.setAt = series, r.Accepted
 	}
-	if moved := series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
+	if moved := series == 0 && e.Token != tokenOf(r.MsgID) && !strings.HasPrefix(e.Token, takeOverToken); moved {
 		st.msgID = "" // an operator moved the schedule: it is not the one that the client requested with this id
 	}
 	if e.PendingOrPaused() {
@@ -199,10 +199,10 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 // Entry implements store.Rules.
 func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error) {
 	schedule, body := a.Schedule, a.request.Data
-	schedule.Word = a.word
+	schedule.Token = a.token
 	header, problem := message.Header(nil), (*message.Problem)(nil)
 	if a.Cancel {
-		header, body = message.Header{message.HeaderCancel: {a.word}}, nil
+		header, body = message.Header{message.HeaderCancel: {a.token}}, nil
 		a.Policy.Keys.SealMessage(a.Subject, header, nil, a.now)
 	} else if header, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
@@ -219,9 +219,9 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 func refusalFor(p *message.Problem) *Refusal {
 	switch p.Code {
 	case message.BadTarget:
-		return badTarget.because("%s", p.Sentence)
+		return badTarget.withReason("%s", p.Sentence)
 	case message.BadTime, message.TooFar, message.BadTimer:
-		return badPattern.because("%s", p.Sentence)
+		return badPattern.withReason("%s", p.Sentence)
 	}
 	return &Refusal{400, jsapi.CodeNotStored, p.Sentence}
 }
@@ -230,16 +230,16 @@ func refusalFor(p *message.Problem) *Refusal {
 func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.Meaning, error) {
 	switch outcome := reply.Outcome(); {
 	case outcome == jsapi.Stored:
-		a.known = a.stored(reply.Ack.Sequence)
+		a.answer = a.stored(reply.Ack.Sequence)
 		return store.Final, nil
 	case !outcome.NotStored():
 		return store.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
-		return store.Again, nil // the stream has no leader at the moment, or is storing another entry
+		return store.Retry, nil // the stream has no leader at the moment, or is storing another entry
 	case outcome == jsapi.Conflict && a.Conditions[jetstream.ExpectedLastSeqHeader] == nil:
 		return store.Replaced, nil
 	case a.Doubt.Unanswered:
-		return store.Again, nil // this publish is refused, but an earlier one may be stored
+		return store.Retry, nil // this publish is refused, but an earlier one may be stored
 	case outcome == jsapi.TooLarge:
 		return store.Final, &tooLarge
 	}

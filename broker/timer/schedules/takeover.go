@@ -21,8 +21,8 @@ const (
 	// margin is the minimum time from the take-over of a schedule to its next firing. All steps of a take-over together
 	// must take less, since both the server and the broker have the schedule meanwhile.
 	margin = 5 * time.Second
-	// takenWord is the prefix of the request tokens of take-overs.
-	takenWord = "of "
+	// takeOverToken is the prefix of the request tokens of take-overs.
+	takeOverToken = "of "
 )
 
 // TakeOver moves schedules from a stream of the server to the broker. Each occurrence fires once, by the server or by
@@ -39,19 +39,19 @@ const (
 // repeated before the schedule fires, it finds the entry by its token, and completes the move. If the interval of a
 // schedule is at most twice the margin, the occurrences within the margin are skipped.
 type TakeOver struct {
-	Store Store
-	Rules message.ScheduleRules
-	Dry   bool // only report, and change nothing
+	Store  Store
+	Rules  message.ScheduleRules
+	DryRun bool // only report, and change nothing
 }
 
-// Fate is the result of the take-over of one schedule.
-type Fate string
+// Outcome is the result of the take-over of one schedule.
+type Outcome string
 
 const (
-	Taken Fate = "taken" // the schedule was taken over
-	Left  Fate = "left"  // the server keeps the schedule
-	Ended Fate = "ended" // a client ended the schedule in the broker, so it was deleted from the server's stream
-	Both  Fate = "both"  // the server and the broker have the schedule: repeat the take-over before the schedule fires
+	Taken   Outcome = "taken" // the schedule was taken over
+	Kept    Outcome = "left"  // the server keeps the schedule
+	Ended   Outcome = "ended" // a client ended the schedule in the broker, so it was deleted from the server's stream
+	Doubled Outcome = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
 )
 
 // Result describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real
@@ -61,7 +61,7 @@ type Result struct {
 	Target  string    `json:"target,omitempty"`
 	When    string    `json:"when"` // the value of Nats-Schedule
 	Due     time.Time `json:"due,omitzero"`
-	Fate    Fate      `json:"fate"`
+	Outcome Outcome   `json:"fate"`
 	Why     string    `json:"why,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Result) e
 		if _, ours := o.Rules.Lookup(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
 			continue
 		}
-		t := taking{TakeOver: o, Result: Result{Subject: m.Subject, Fate: Left}}
+		t := transfer{TakeOver: o, Result: Result{Subject: m.Subject, Outcome: Kept}}
 		err := t.run(ctx, stream, m.Sequence)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -95,8 +95,8 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Result) e
 	return nil
 }
 
-// taking is the state of the take-over of one schedule.
-type taking struct {
+// transfer is the state of the take-over of one schedule.
+type transfer struct {
 	TakeOver
 	Result
 	request message.Incoming // the schedule's message in the server's stream
@@ -104,7 +104,7 @@ type taking struct {
 }
 
 // run takes over the schedule of one message.
-func (t *taking) run(ctx context.Context, stream string, sequence uint64) error {
+func (t *transfer) run(ctx context.Context, stream string, sequence uint64) error {
 	m, err := t.Store.API.Message(ctx, stream, sequence)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (t *taking) run(ctx context.Context, stream string, sequence uint64) error 
 		t.Why = refusal.Description
 		return nil
 	}
-	s.Word = fmt.Sprintf("%s%s %d %d", takenWord, t.request.Stream, t.request.Sequence, t.request.At.UnixNano())
+	s.Token = fmt.Sprintf("%s%s %d %d", takeOverToken, t.request.Stream, t.request.Sequence, t.request.At.UnixNano())
 	if ended, err := t.ended(ctx); err != nil || ended {
 		return err
 	}
@@ -138,7 +138,7 @@ func (t *taking) run(ctx context.Context, stream string, sequence uint64) error 
 		t.Why = problem.Sentence
 		return nil
 	}
-	if t.Fate = Taken; !t.Dry {
+	if t.Outcome = Taken; !t.DryRun {
 		t.move(ctx, now)
 	}
 	return nil
@@ -146,43 +146,44 @@ func (t *taking) run(ctx context.Context, stream string, sequence uint64) error 
 
 // ended reports whether a client has ended the server's schedule by a request to the broker: by a cancel, other than
 // that of a take-over, or by a schedule that has fired since. Then ended deletes it from the server's stream.
-func (t *taking) ended(ctx context.Context) (bool, error) {
+func (t *transfer) ended(ctx context.Context) (bool, error) {
 	reading, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	subject := t.Store.Policy.Names.ScheduleSubject(t.change.Schedule.Subject)
 	found, err := store.LastEntry(reading, t.Store.Entries(), subject, 0)
-	if err != nil || found.None {
+	if err != nil || found.NoEntry {
 		return false, err
 	}
 	st, ok := subjectStateOf(found)
-	if !ok || st.visible > 0 || !st.set.After(t.request.At) || strings.HasPrefix(st.word, takenWord) {
+	if !ok || st.visible > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverToken) {
 		return false, nil // if the key of the entry is unknown, the schedule cannot be stored
 	}
-	if !t.Dry {
+	if !t.DryRun {
 		err = t.delete(ctx)
 	}
-	if t.Fate = Ended; err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-		t.Fate, t.Why = Left, "a client has ended it in the broker, and the server's message cannot be deleted: "+err.Error()
+	if t.Outcome = Ended; err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		t.Outcome = Kept
+		t.Why = "a client has ended it in the broker, and the server's message cannot be deleted: " + err.Error()
 	}
 	return true, nil
 }
 
 // delete deletes the schedule's message from the server's stream. It returns jetstream.ErrMsgNotFound if there is none.
-func (t *taking) delete(ctx context.Context) error {
+func (t *transfer) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return t.Store.API.Delete(ctx, t.request.Stream, t.request.Sequence)
 }
 
 // next sets the schedule's At to the server's next firing, or returns the reason not to take the schedule over.
-func (t *taking) next(ctx context.Context, s *entry.Schedule, now time.Time) (why string, err error) {
+func (t *transfer) next(ctx context.Context, s *entry.Schedule, now time.Time) (why string, err error) {
 	next, ok := s.At, true
 	earliest := now.Add(margin)
 	if s.Every > 0 || s.Cron != "" {
 		table := timetable.Table{Every: s.Every, Missed: timetable.One, Last: s.Until}
 		var first time.Time
 		if s.Cron != "" {
-			if table, err = timetable.Parse(timetable.Words{Cron: s.Cron, Zone: s.Zone, Last: s.Until}); err != nil {
+			if table, err = timetable.Parse(timetable.Settings{Cron: s.Cron, Zone: s.Zone, Last: s.Until}); err != nil {
 				return err.Error(), nil
 			}
 		} else if first, err = t.announced(ctx, s.Target); err != nil {
@@ -207,7 +208,7 @@ func (t *taking) next(ctx context.Context, s *entry.Schedule, now time.Time) (wh
 
 // announced returns the next firing of a schedule with an interval, as the last message that it sent to the target
 // announces it; zero if there is none.
-func (t *taking) announced(ctx context.Context, target string) (time.Time, error) {
+func (t *transfer) announced(ctx context.Context, target string) (time.Time, error) {
 	m, err := t.Store.API.Last(ctx, t.request.Stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return time.Time{}, nil
@@ -224,7 +225,7 @@ func (t *taking) announced(ctx context.Context, target string) (time.Time, error
 }
 
 // move stores the schedule in the broker, and then deletes it from the server's stream.
-func (t *taking) move(ctx context.Context, now time.Time) {
+func (t *transfer) move(ctx context.Context, now time.Time) {
 	t.change.Expected, t.change.Conditions = new(uint64), nil
 	answer, err := t.publish(ctx, t.request, t.change, now)
 	if err == nil && answer.Error == nil {
@@ -232,14 +233,14 @@ func (t *taking) move(ctx context.Context, now time.Time) {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			t.undo(ctx, answer.Sequence, now)
 		case err != nil:
-			t.Fate, t.Why = Both, "the broker has stored it, and the server's message cannot be deleted: "+err.Error()
+			t.Outcome, t.Why = Doubled, "the broker has stored it, and the server's message cannot be deleted: "+err.Error()
 		}
 		return
 	}
-	t.Fate = Left
+	t.Outcome = Kept
 	switch {
 	case err != nil:
-		t.Fate, t.Why = Both, "unknown whether the broker has stored the schedule"
+		t.Outcome, t.Why = Doubled, "unknown whether the broker has stored the schedule"
 	case answer.Error.ErrCode == jsapi.CodeWrongLast:
 		t.Why = "the broker already has a schedule of this subject: end one of them"
 	default:
@@ -249,19 +250,20 @@ func (t *taking) move(ctx context.Context, now time.Time) {
 
 // undo cancels the broker's schedule. It is called if a client has replaced or ended the server's schedule during the
 // take-over.
-func (t *taking) undo(ctx context.Context, generation uint64, now time.Time) {
+func (t *transfer) undo(ctx context.Context, generation uint64, now time.Time) {
 	s := t.change.Schedule
 	end := Change{
-		Cancel: true, Schedule: entry.Schedule{Subject: s.Subject, Word: s.Word + " undone"}, Expected: &generation,
+		Cancel: true, Schedule: entry.Schedule{Subject: s.Subject, Token: s.Token + " undone"}, Expected: &generation,
 	}
-	t.Fate, t.Why = Left, "a client replaced or ended it during the take-over: repeat the take-over"
+	t.Outcome, t.Why = Kept, "a client replaced or ended it during the take-over: repeat the take-over"
 	if answer, err := t.publish(ctx, message.Incoming{}, end, now); err != nil || answer.Error != nil {
-		t.Fate, t.Why = Both, "a client replaced or ended it during the take-over, and the broker cannot cancel its copy"
+		t.Outcome = Doubled
+		t.Why = "a client replaced or ended it during the take-over, and the broker cannot cancel its copy"
 	}
 }
 
 // publish carries out a change in the broker, as one step of the take-over.
-func (t *taking) publish(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
+func (t *transfer) publish(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return t.Store.carryOut(ctx, r, c, now)

@@ -47,7 +47,7 @@ func (s *Service) description(verb micro.Verb) any {
 		info := micro.Info{ServiceIdentity: identity, Type: micro.InfoResponseType, Description: description}
 		for _, e := range s.endpoints {
 			info.Endpoints = append(info.Endpoints,
-				micro.EndpointInfo{Name: e.name, Subject: e.on[0], QueueGroup: micro.DefaultQueueGroup})
+				micro.EndpointInfo{Name: e.name, Subject: e.subjects[0], QueueGroup: micro.DefaultQueueGroup})
 		}
 		return info
 	case micro.StatsVerb:

@@ -10,7 +10,7 @@ import (
 // request is a message to be answered.
 type request struct {
 	*nats.Msg
-	to       *endpoint
+	endpoint *endpoint
 	tenant   string // see endpoint.tenant
 	received time.Time
 }

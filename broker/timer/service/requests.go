@@ -24,7 +24,7 @@ const maxWord = 128
 type RequestBody struct {
 	// About one timer.
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
-	Word       string    `json:"word,omitempty"`       // request ID: a repeated request has the same result
+	Token      string    `json:"word,omitempty"`       // a repeated request has the same result
 	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
 	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
 	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round
@@ -52,11 +52,13 @@ type tableBody struct {
 }
 
 func (t tableBody) table() (*timetable.Table, error) {
-	words := timetable.Words{Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last}
-	if t.Rounds != 0 {
-		words.Rounds = strconv.Itoa(t.Rounds)
+	settings := timetable.Settings{
+		Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last,
 	}
-	table, err := timetable.Parse(words)
+	if t.Rounds != 0 {
+		settings.Rounds = strconv.Itoa(t.Rounds)
+	}
+	table, err := timetable.Parse(settings)
 	if err != nil {
 		return nil, BadRequest("%v", err)
 	}
@@ -68,12 +70,12 @@ func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
 	if err := Decode(r.Data, &a); err != nil {
 		return nil, err
 	}
-	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.to.root), ".")
+	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.endpoint.root), ".")
 	if key == message.ScheduleKey { // a client with the right to this subject may change the schedule, whatever its target
 		key, target = message.ScheduleName(target), ""
 	}
 	change := store.Change{
-		Request: timer.Request{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, ID: a.Word},
+		Request: timer.Request{Verb: r.endpoint.verb, Generation: a.Generation, Series: a.Series, ID: a.Token},
 		Key:     key, Target: target,
 	}
 	if a.Generation > 0 && a.Series > 0 {
@@ -85,23 +87,23 @@ func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
 	if len(change.ID) > maxWord || strings.ContainsFunc(change.ID, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return nil, BadRequest("the word has %d bytes: at most %d, printable and without spaces", len(change.ID), maxWord)
 	}
-	if err := details(&change, a, r); err != nil {
+	if err := copyDetails(&change, a, r); err != nil {
 		return nil, err
 	}
 	return s.Timers.Do(ctx, change)
 }
 
-// details copies the fields that only some kinds of requests use into the change.
-func details(change *store.Change, a RequestBody, r request) (err error) {
+// copyDetails copies the fields that only some kinds of requests use into the change.
+func copyDetails(change *store.Change, a RequestBody, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
 	case change.Verb != timer.Retime && a.tableBody != tableBody{}:
 		return BadRequest("a time table (every, cron and so on) is only for retime")
 	case change.Verb == timer.Move:
-		return when(change, a, r)
+		return copyTime(change, a, r)
 	case change.Verb == timer.Retime && a.By == "":
 		if change.Table, err = a.table(); err == nil && timed {
-			err = when(change, a, r)
+			err = copyTime(change, a, r)
 		}
 		return err
 	case timed || a.By != "":
@@ -110,8 +112,8 @@ func details(change *store.Change, a RequestBody, r request) (err error) {
 	return nil
 }
 
-// when copies the time of a move, or of the first round of a retime, into the change.
-func when(change *store.Change, a RequestBody, r request) (err error) {
+// copyTime copies the time of a move, or of the first round of a retime, into the change.
+func copyTime(change *store.Change, a RequestBody, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	count := 0
 	for _, given := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
@@ -139,16 +141,16 @@ func when(change *store.Change, a RequestBody, r request) (err error) {
 	return nil
 }
 
-// many reads a request about many timers, and completes its filter.
-func (r request) many() (a RequestBody, err error) {
+// decodeMany reads a request about many timers, and completes its filter.
+func (r request) decodeMany() (a RequestBody, err error) {
 	if err := Decode(r.Data, &a); err != nil {
 		return a, err
 	}
-	if a.Generation > 0 || a.Series > 0 || a.Word != "" || a.For != "" || !a.Until.IsZero() ||
+	if a.Generation > 0 || a.Series > 0 || a.Token != "" || a.For != "" || !a.Until.IsZero() ||
 		a.tableBody != (tableBody{}) {
 		return a, BadRequest("generation, series, word, for, until and a time table are only for requests about one timer")
 	}
-	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.to.root), ".")
+	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.endpoint.root), ".")
 	switch {
 	case strings.ContainsAny(prefix, "*>"): // a permission for such a subject does not restrict the targets
 		return a, BadRequest("%s: want the first tokens of the targets, without wildcards", r.Subject)
@@ -158,12 +160,12 @@ func (r request) many() (a RequestBody, err error) {
 		}
 		a.Targets = []string{a.Target}
 	}
-	a.Under = prefix
+	a.Prefix = prefix
 	return a, nil
 }
 
 func (s *Service) list(ctx context.Context, r request) (any, error) {
-	a, err := r.many()
+	a, err := r.decodeMany()
 	if err != nil {
 		return nil, err
 	}
@@ -176,12 +178,12 @@ func (s *Service) list(ctx context.Context, r request) (any, error) {
 // bulk answers a request for a page of cancel-all or shift. A shift needs up_to. Without up_to, if the answer to the
 // first page is lost, the client's repetition would shift the timers twice.
 func (s *Service) bulk(ctx context.Context, r request) (any, error) {
-	a, err := r.many()
+	a, err := r.decodeMany()
 	if err != nil {
 		return nil, err
 	}
 	a.Limit = cmp.Or(a.Limit, store.MaxLimit) // for the server, the start of a page costs as much as some hundred timers
-	b := store.Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: a.Filter, Page: a.Page}
+	b := store.Bulk{Verb: r.endpoint.verb, DryRun: a.DryRun, Filter: a.Filter, Page: a.Page}
 	switch {
 	case a.Recurring || a.Set != "":
 		return nil, BadRequest("recurring and set are only for lists")

@@ -72,13 +72,13 @@ type Service struct {
 
 // endpoint handles the requests on some subjects.
 type endpoint struct {
-	name    string
-	root    string // the beginning of its subjects; with the final dot if a token must follow
-	on      []string
-	verb    timer.Verb
-	answers func(ctx context.Context, r request) (any, error)
-	isMany  bool // the requests go to the queue many
-	isCall  bool // the requests are about all lanes: the subject contains no target
+	name     string
+	root     string // the beginning of its subjects; with the final dot if a token must follow
+	subjects []string
+	verb     timer.Verb
+	answers  func(ctx context.Context, r request) (any, error)
+	isMany   bool // the requests go to the queue many
+	isCall   bool // the requests are about all lanes: the subject contains no target
 
 	mu    sync.Mutex // guards stats
 	stats micro.EndpointStats
@@ -98,7 +98,7 @@ func NewService(cfg Config) *Service {
 	} {
 		root := s.names.TimerCall(string(verb))
 		s.endpoints = append(s.endpoints, &endpoint{
-			name: string(verb), root: root, on: []string{root + "*.>"}, verb: verb, answers: s.oneTimer,
+			name: string(verb), root: root, subjects: []string{root + "*.>"}, verb: verb, answers: s.oneTimer,
 		})
 	}
 	for _, e := range []*endpoint{
@@ -106,20 +106,20 @@ func NewService(cfg Config) *Service {
 		{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: s.bulk},
 		{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: s.bulk},
 	} {
-		e.isMany, e.on = true, []string{e.root + ".>", e.root}
+		e.isMany, e.subjects = true, []string{e.root + ".>", e.root}
 		s.endpoints = append(s.endpoints, e)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {
 		root := strings.TrimSuffix(s.names.Call(name), ".*")
 		s.endpoints = append(s.endpoints, &endpoint{
-			name: strings.TrimSuffix(name, ".*"), root: root, on: []string{s.names.Call(name)}, isMany: true, isCall: true,
+			name: strings.TrimSuffix(name, ".*"), root: root, subjects: []string{s.names.Call(name)}, isMany: true, isCall: true,
 			answers: func(ctx context.Context, r request) (any, error) {
 				return s.Calls[name](ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
 			},
 		})
 	}
 	for _, e := range s.endpoints {
-		e.stats = micro.EndpointStats{Name: e.name, Subject: e.on[0], QueueGroup: micro.DefaultQueueGroup}
+		e.stats = micro.EndpointStats{Name: e.name, Subject: e.subjects[0], QueueGroup: micro.DefaultQueueGroup}
 	}
 	return s
 }
@@ -150,7 +150,7 @@ func (s *Service) Run(ctx context.Context) {
 // listen subscribes to the subjects of the endpoints, and to those of "nats micro".
 func (s *Service) listen() error {
 	for _, e := range s.endpoints {
-		if err := s.requests.Subscribe(micro.DefaultQueueGroup, e.on...); err != nil {
+		if err := s.requests.Subscribe(micro.DefaultQueueGroup, e.subjects...); err != nil {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func (s *Service) receive(m *nats.Msg) {
 		return
 	}
 	e := s.endpoints[i]
-	r, queue := request{Msg: m, to: e, tenant: e.tenant(m.Subject), received: time.Now()}, s.one
+	r, queue := request{Msg: m, endpoint: e, tenant: e.tenant(m.Subject), received: time.Now()}, s.one
 	if size := m.Size(); size > maxRequest {
 		s.answer(r, nil, store.Refusef(
 			store.CodeLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
@@ -221,7 +221,7 @@ func (s *Service) carryOut(base context.Context, r request, within time.Duration
 	}
 	ctx, cancel := context.WithDeadline(base, r.received.Add(within))
 	defer cancel()
-	return r.to.answers(ctx, r)
+	return r.endpoint.answers(ctx, r)
 }
 
 // answer sends the answer, or the error in the format of package micro, and counts the request.
@@ -241,7 +241,7 @@ func (s *Service) answer(r request, answer any, err error) {
 	if e := s.Conn.PublishMsg(m); e != nil && err == nil {
 		err = e
 	}
-	r.to.count(time.Since(r.received), err)
+	r.endpoint.count(time.Since(r.received), err)
 }
 
 func encode(v any) ([]byte, error) {

@@ -40,7 +40,7 @@ const (
 	Final    Meaning = iota // the outcome is certain
 	Doubtful                // the entry may be stored, or be stored later
 	Replaced                // the entry is not stored: another entry is the last one, according to the leader
-	Again                   // the entry is not stored, and may be published again
+	Retry                   // the entry is not stored, and may be published again
 )
 
 // Attempt repeats a change of a timer's subject until its outcome is certain: it reads the last entry, publishes in its
@@ -141,7 +141,7 @@ func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	if a.mayBeStored {
 		generation = a.expected
 	}
-	if err != nil || !a.mayBeStored && generation == 0 || a.State.None || a.State.Sequence <= generation ||
+	if err != nil || !a.mayBeStored && generation == 0 || a.State.NoEntry || a.State.Sequence <= generation ||
 		rules.Decisive(a.State.Entry) {
 		return err
 	}

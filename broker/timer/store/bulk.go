@@ -84,7 +84,7 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 			d.Matched, d.Next = begun, page.Timers[begun-1].state.Sequence
 			break
 		}
-		t.each(ctx, b, page.Timers[begun:min(begun+bulkParallel, len(page.Timers))], &d)
+		t.changeAll(ctx, b, page.Timers[begun:min(begun+bulkParallel, len(page.Timers))], &d)
 	}
 	d.At = time.Now().UTC() // for people
 	return d, nil
@@ -119,8 +119,8 @@ func (d *BulkResult) refused(row Row, err error) bool {
 	return true
 }
 
-// each changes timers concurrently, waits for the results, and adds them to d.
-func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *BulkResult) {
+// changeAll changes timers concurrently, waits for the results, and adds them to d.
+func (t *Timers) changeAll(ctx context.Context, b Bulk, rows []Row, d *BulkResult) {
 	var mu sync.Mutex // guards d
 	var working sync.WaitGroup
 	for _, row := range rows {

@@ -40,7 +40,7 @@ func LastEntry(ctx context.Context, from Entries, subject string, generation uin
 			return timer.State{}, ErrLeader
 		}
 		if m, err = from.API.Last(ctx, stream, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
-			return timer.State{None: true, LastSeq: end.LastSeq, Created: end.Created}, nil
+			return timer.State{NoEntry: true, LastSeq: end.LastSeq, Created: end.Created}, nil
 		}
 	}
 	if err == nil && m.Subject != subject {
@@ -71,6 +71,6 @@ func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi
 func (e Entries) State(m jsapi.Message) timer.State {
 	in := m.Incoming(e.Policy.Names.TimersStream())
 	return timer.State{
-		LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: entry.Parse(e.Policy, in), In: in,
+		LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: entry.Parse(e.Policy, in), Message: in,
 	}
 }

@@ -19,12 +19,12 @@ type Refusal struct {
 	Code     int // an HTTP status
 	Sentence string
 
-	is error // ErrSecret, or nil
+	cause error // ErrSecret, or nil
 }
 
 func (r *Refusal) Error() string { return r.Sentence }
 
-func (r *Refusal) Unwrap() error { return r.is }
+func (r *Refusal) Unwrap() error { return r.cause }
 
 const (
 	CodeBad     = 400

@@ -34,7 +34,7 @@ const (
 // Filter selects timers.
 type Filter struct {
 	Targets []string      `json:"-"`             // patterns, which match the real targets of schedules too; empty for all
-	Under   string        `json:"-"`             // prefix of timers' targets and of schedules' subjects; empty for all
+	Prefix  string        `json:"-"`             // prefix of timers' targets and of schedules' subjects; empty for all
 	Key     string        `json:"key,omitempty"` // pattern of keys or schedules; * for any characters; empty for all
 	DueFrom time.Time     `json:"due_from,omitzero"`
 	DueTo   time.Time     `json:"due_to,omitzero"` // exclusive
@@ -47,7 +47,7 @@ type Filter struct {
 
 // Page is the beginning of a page, and its maximum length.
 type Page struct {
-	After uint64 `json:"after,omitempty"` // Listing.Next of the previous page; zero for the first page
+	Start uint64 `json:"after,omitempty"` // Listing.Next of the previous page; zero for the first page
 	UpTo  uint64 `json:"up_to,omitempty"` // the maximum generation; zero for the end of the stream
 	Limit int    `json:"limit,omitempty"` // the maximum number of timers; zero is defaultLimit
 }
@@ -59,7 +59,7 @@ type Row struct {
 	Target     string        `json:"target"` // empty for a schedule that has ended
 	Generation uint64        `json:"generation"`
 	Due        time.Time     `json:"due,omitzero"`
-	Became     entry.Outcome `json:"became,omitempty"`
+	Delivery   entry.Outcome `json:"became,omitempty"`
 	Size       int           `json:"size"` // of the body
 	Why        string        `json:"why,omitempty"`
 	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for a timer that fires once
@@ -79,18 +79,18 @@ type Recurring struct {
 	Paused  bool      `json:"paused,omitempty"`
 	Set     string    `json:"set,omitempty"` // the set of schedules to which the series belongs
 
-	Of entry.Series `json:"-"`
+	Definition entry.Series `json:"-"`
 }
 
 // RecurringOf returns nil if the entry is neither a pending round nor a paused series.
 func RecurringOf(e entry.Entry) *Recurring {
-	if e.Recurs == nil || !e.PendingOrPaused() {
+	if e.Series == nil || !e.PendingOrPaused() {
 		return nil
 	}
-	r, origin := *e.Recurs, e.Origin()
+	r, origin := *e.Series, e.Origin()
 	return &Recurring{
 		Table: r.Table.String(), Round: origin.Round, Series: origin.Series, Planned: r.Planned,
-		Paused: e.Kind == entry.Paused, Set: r.Owner, Of: r,
+		Paused: e.Kind == entry.Paused, Set: r.Owner, Definition: r,
 	}
 }
 
@@ -116,7 +116,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 		return Listing{}, fmt.Errorf("read the state of the stream of timers: %w", err)
 	}
 	listing := Listing{Timers: []Row{}, UpTo: cmp.Or(p.UpTo, s.LastSeq), At: time.Now().UTC()}
-	if listing.UpTo <= p.After || s.LastSeq <= p.After {
+	if listing.UpTo <= p.Start || s.LastSeq <= p.Start {
 		return listing, nil
 	}
 	err = t.fill(ctx, &listing, f, p)
@@ -146,8 +146,8 @@ func (f Filter) check(p Page) error {
 
 // fill adds entries to the page until it is full. Then it sets Listing.Next.
 func (t *Timers) fill(ctx context.Context, listing *Listing, f Filter, p Page) error {
-	limit, bytes, last := cmp.Or(p.Limit, defaultLimit), 0, p.After
-	for s, err := range t.entries(ctx, f, p.After+1, listing.UpTo) {
+	limit, bytes, last := cmp.Or(p.Limit, defaultLimit), 0, p.Start
+	for s, err := range t.entries(ctx, f, p.Start+1, listing.UpTo) {
 		if err != nil {
 			return err
 		}
@@ -167,9 +167,10 @@ func (t *Timers) fill(ctx context.Context, listing *Listing, f Filter, p Page) e
 	return nil
 }
 
-// Recurs lists all recurring timers, page by page, and yields each timer once. A series whose round fires during the
-// listing has a new entry behind all pages. So Recurs lists the new entries, too, until they fit on one page.
-func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
+// ListRecurring lists all recurring timers, page by page, and yields each timer once. A series whose round fires during
+// the listing has a new entry behind all pages. So ListRecurring lists the new entries, too, until they fit on one
+// page.
+func (t *Timers) ListRecurring(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	f.Recurring = true
 	return func(yield func(Row, error) bool) {
 		yielded := make(map[string]bool) // by subject
@@ -188,10 +189,10 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 			}
 			switch {
 			case l.Next > 0:
-				p.After, p.UpTo = l.Next, l.UpTo
+				p.Start, p.UpTo = l.Next, l.UpTo
 				pages++
 			case pages > 1:
-				p, pages = Page{Limit: MaxLimit, After: l.UpTo}, 1
+				p, pages = Page{Limit: MaxLimit, Start: l.UpTo}, 1
 			default:
 				return
 			}
@@ -258,18 +259,20 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.HeadersOnly = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
 	target := addr.Target
-	state := timer.State{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: entry.Parse(t.Policy, in), In: in}
+	state := timer.State{
+		Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: entry.Parse(t.Policy, in), Message: in,
+	}
 	if addr.IsSchedule() {
 		target = state.Entry.Request.Target
 	}
 	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, state, timer.Doubt{})
-	unopened := entry.ClaimsOurs(t.Policy, in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
+	unopened := entry.ClaimsBroker(t.Policy, in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
 	if unopened {
 		answer.Why = "the entry is sealed with a secret that is not known here (DELAY_SECRET)"
 	}
 	return Row{
 		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Size: size, Why: answer.Why, Recurring: RecurringOf(state.Entry),
+		Delivery: answer.Delivery, Size: size, Why: answer.Why, Recurring: RecurringOf(state.Entry),
 		Unopened: unopened, subject: in.Subject, state: state,
 	}
 }

@@ -20,7 +20,7 @@ type pass struct {
 // subject of a schedule does not contain its target: a filter for targets reads the headers of all schedules.
 func (f Filter) passes(names message.Names) (all []pass) {
 	if subject, ok := message.ScheduleOf(f.Key); ok && !strings.Contains(f.Key, "*") {
-		if f.under(subject) && message.ValidPattern(subject) && !strings.Contains(subject, ">") {
+		if f.hasPrefix(subject) && message.ValidPattern(subject) && !strings.Contains(subject, ">") {
 			all = append(all, pass{filter: names.ScheduleSubject(subject)})
 		}
 		return all
@@ -29,10 +29,10 @@ func (f Filter) passes(names message.Names) (all []pass) {
 	if entry.CheckKey(f.Key) == nil {
 		key = f.Key
 	}
-	if f.Under != "" {
-		ends = []string{f.Under, f.Under + ".>"}
+	if f.Prefix != "" {
+		ends = []string{f.Prefix, f.Prefix + ".>"}
 	}
-	timers, schedules := f.kinds()
+	timers, schedules := f.keyKinds()
 	if timers && len(f.Targets) == 0 { // the schedules match, too
 		for _, end := range ends {
 			all = append(all, pass{filter: names.Timer(key, end)})
@@ -52,13 +52,13 @@ func (f Filter) passes(names message.Names) (all []pass) {
 	return all
 }
 
-// under reports whether the subject of a schedule has the filter's prefix.
-func (f Filter) under(subject string) bool {
-	return f.Under == "" || subject == f.Under || strings.HasPrefix(subject, f.Under+".")
+// hasPrefix reports whether the subject of a schedule has the filter's prefix.
+func (f Filter) hasPrefix(subject string) bool {
+	return f.Prefix == "" || subject == f.Prefix || strings.HasPrefix(subject, f.Prefix+".")
 }
 
-// kinds reports whether the pattern Key may match keys of timers, and whether it may match names of schedules.
-func (f Filter) kinds() (timers, schedules bool) {
+// keyKinds reports whether the pattern Key may match keys of timers, and whether it may match names of schedules.
+func (f Filter) keyKinds() (timers, schedules bool) {
 	begin, _, open := strings.Cut(f.Key, "*")
 	names := message.ScheduleName("")
 	timers = !strings.HasPrefix(begin, names)

@@ -15,7 +15,7 @@ func (a *attempt) schedule() bool {
 
 // scheduleTarget returns the target of the schedule that was found; empty if it is unknown.
 func (a *attempt) scheduleTarget() string {
-	if !a.schedule() || a.State.None {
+	if !a.schedule() || a.State.NoEntry {
 		return ""
 	}
 	return a.State.Entry.Request.Target
@@ -54,6 +54,6 @@ func (a *attempt) canSeal() error {
 	}
 	refused := Refusef(CodeTrouble, "%v: send the request to a broker, on %s", ErrSecret,
 		a.Policy.Names.TimerCall(string(a.Verb)))
-	refused.is = ErrSecret
+	refused.cause = ErrSecret
 	return refused
 }

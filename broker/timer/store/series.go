@@ -25,27 +25,27 @@ func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time)
 	if err := a.canSeal(); err != nil {
 		return nil, err
 	}
-	next, err := a.next(r, now)
+	next, err := a.nextRound(r, now)
 	if err != nil {
 		return nil, err
 	}
 	header := r.RoundHeader(generation, next)
-	a.Policy.Keys.SealMessage(a.Subject, header, a.State.In.Data, now)
+	a.Policy.Keys.SealMessage(a.Subject, header, a.State.Message.Data, now)
 	e := entry.Parse(a.Policy, message.Incoming{
-		Stream: a.State.In.Stream, Sequence: generation + 1, At: now, Subject: a.Subject, Header: header,
-		Data: a.State.In.Data,
+		Stream: a.State.Message.Stream, Sequence: generation + 1, At: now, Subject: a.Subject, Header: header,
+		Data: a.State.Message.Data,
 	})
 	if e.Problem != nil {
 		return nil, Refusef(CodeBad, "%s", e.Problem.Sentence)
 	}
-	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
+	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.Message.Data}, nil
 }
 
-// next returns the round that replaces the pending one. Now is the leader's time.
-func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
+// nextRound returns the round that replaces the pending one. Now is the leader's time.
+func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) {
 	series, round := r.Round()
-	n := entry.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.ID}
-	asked, err := a.asked(now)
+	n := entry.Next{Round: round, Table: r.Series.Table, First: series.First, Token: a.ID}
+	asked, err := a.requestedTime(now)
 	if err != nil {
 		return n, err
 	}
@@ -60,7 +60,7 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 		if !asked.IsZero() {
 			n.First = asked
 		}
-		if problem := entry.CheckRecurring(a.Policy, n.Table, len(a.State.In.Data)); problem != nil {
+		if problem := entry.CheckRecurring(a.Policy, n.Table, len(a.State.Message.Data)); problem != nil {
 			code := CodeBad
 			if problem.Code == message.TooLarge {
 				code = CodeLarge
@@ -82,15 +82,15 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
 			if a.By > 0 { // an earlier time needs no check: a planned round may be beyond the maximum delay
-				return n, a.bounded(now, n.Round.Due)
+				return n, a.checkDelay(now, n.Round.Due)
 			}
 		}
 	}
 	return n, nil
 }
 
-// asked returns the time that the change asks for; zero if the change gives no time.
-func (a *attempt) asked(now time.Time) (time.Time, error) {
+// requestedTime returns the time that the change asks for; zero if the change gives no time.
+func (a *attempt) requestedTime(now time.Time) (time.Time, error) {
 	at := a.Until
 	if a.For != "" {
 		d, err := levels.ParseDuration(a.For)
@@ -99,11 +99,11 @@ func (a *attempt) asked(now time.Time) (time.Time, error) {
 		}
 		at = now.Add(d)
 	}
-	return at, a.bounded(now, at)
+	return at, a.checkDelay(now, at)
 }
 
-// bounded refuses a time in a change that is too far ahead.
-func (a *attempt) bounded(now, due time.Time) error {
+// checkDelay refuses a time in a change that is too far ahead.
+func (a *attempt) checkDelay(now, due time.Time) error {
 	if problem := a.Policy.CheckDelay(now, due); problem != nil {
 		return Refusef(CodeBad, "%s", problem.Sentence)
 	}
@@ -124,8 +124,8 @@ func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, erro
 	if a.schedule() {
 		entry.PutDelivery(h, r.Origin(), r.Due)
 	}
-	if err := a.sealSchedule(subject, h, a.State.In.Data, now); err != nil {
+	if err := a.sealSchedule(subject, h, a.State.Message.Data, now); err != nil {
 		return nil, err
 	}
-	return a.checkedSet(subject, h, a.State.In.Data, now)
+	return a.checkedSet(subject, h, a.State.Message.Data, now)
 }

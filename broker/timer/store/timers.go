@@ -67,7 +67,7 @@ type Answer struct {
 	Target     string        `json:"target,omitempty"`
 	Generation uint64        `json:"generation,omitempty"`
 	Due        time.Time     `json:"due,omitzero"`
-	Became     entry.Outcome `json:"became,omitempty"` // the outcome of a fired timer; empty until it is recorded
+	Delivery   entry.Outcome `json:"became,omitempty"` // the outcome of a fired timer; empty until it is recorded
 	Why        string        `json:"why,omitempty"`
 	Recurring  *Recurring    `json:"recurring,omitempty"` // only for a Get; nil for a timer that fires once
 	At         time.Time     `json:"at"`                  // the time of the answer, by the clock of the answering host
@@ -85,17 +85,17 @@ func (t *Timers) Do(ctx context.Context, c Change) (Answer, error) {
 	a := t.attempt(c)
 	err := a.Run(ctx, a, c.Verb == timer.Set || c.Verb == timer.Cancel && c.Generation > 0 && !a.schedule())
 	if err != nil && a.Doubt.Unanswered { // a refusal is final only if no other publish is in doubt
-		a.known, err = timer.Answer{Outcome: timer.Unknown, Generation: c.Generation, Why: err.Error()}, nil
+		a.answer, err = timer.Answer{Outcome: timer.Unknown, Generation: c.Generation, Why: err.Error()}, nil
 	}
 	if err != nil {
-		a.known = timer.Answer{}
+		a.answer = timer.Answer{}
 	}
 	answer := Answer{
-		Outcome: a.known.Outcome, Key: c.Key, Target: cmp.Or(a.scheduleTarget(), c.Target), Generation: a.known.Generation,
-		Due: a.known.Due, Became: a.known.Became, Why: a.known.Why,
+		Outcome: a.answer.Outcome, Key: c.Key, Target: cmp.Or(a.scheduleTarget(), c.Target), Generation: a.answer.Generation,
+		Due: a.answer.Due, Delivery: a.answer.Delivery, Why: a.answer.Why,
 		At: time.Now().UTC(), // for people: no decision uses it
 	}
-	if c.Verb == timer.Get && !a.State.None {
+	if c.Verb == timer.Get && !a.State.NoEntry {
 		answer.Recurring = RecurringOf(a.State.Entry)
 	}
 	return answer, err
@@ -109,7 +109,7 @@ func (t *Timers) Read(ctx context.Context, key, target string) (timer.State, err
 	}
 	a := t.attempt(c)
 	err := a.Run(ctx, a, false)
-	if err == nil && a.State.Sequence == 0 && !a.State.None {
+	if err == nil && a.State.Sequence == 0 && !a.State.NoEntry {
 		err = ctx.Err() // ctx had ended before the first read
 	}
 	return a.State, err
@@ -132,7 +132,7 @@ type attempt struct {
 	*Timers
 	Change
 	Attempt
-	known       timer.Answer
+	answer      timer.Answer
 	unavailable int // the number of consecutive publishes without a listener
 
 	extraOf uint64    // the generation for which the extra delivery of a series was published
@@ -141,7 +141,7 @@ type attempt struct {
 
 func (t *Timers) attempt(c Change) *attempt {
 	return &attempt{
-		Timers: t, Change: c, known: unanswered(c.Generation),
+		Timers: t, Change: c, answer: unknownAnswer(c.Generation),
 		Attempt: Attempt{
 			Timers: t, Subject: t.Policy.Names.Timer(c.Key, c.Target), Generation: c.Generation, ReadTimeout: readTimeout,
 		},
@@ -154,8 +154,8 @@ func (a *attempt) Decide() (next timer.Next) {
 	if a.extra != nil && a.Doubt.Unanswered {
 		return timer.Publish
 	}
-	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Publish || a.Verb == timer.Get {
-		next, a.known = a.checkTarget(next, a.known)
+	if next, a.answer = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Publish || a.Verb == timer.Get {
+		next, a.answer = a.checkTarget(next, a.answer)
 	}
 	return next
 }
@@ -163,7 +163,7 @@ func (a *attempt) Decide() (next timer.Next) {
 // Decisive implements Rules.
 func (a *attempt) Decisive(e entry.Entry) bool {
 	switch g := a.Change.Generation; {
-	case e.Word != "" && e.Word == a.ID, a.Verb == timer.Get:
+	case e.Token != "" && e.Token == a.ID, a.Verb == timer.Get:
 		return true
 	case a.Verb == timer.Set || g == 0: // the last entry matters, too
 		return false
@@ -176,7 +176,7 @@ func (a *attempt) Decisive(e entry.Entry) bool {
 	}
 }
 
-func unanswered(generation uint64) timer.Answer {
+func unknownAnswer(generation uint64) timer.Answer {
 	return timer.Answer{
 		Outcome: timer.Unknown, Generation: generation, Why: "the stream of timers did not answer in time",
 	}
@@ -190,14 +190,14 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	}
 	switch {
 	case a.extra != nil && (outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
-		a.known = timer.Answer{Outcome: timer.Fired, Generation: a.extraOf} // by this publish, or an earlier one
+		a.answer = timer.Answer{Outcome: timer.Fired, Generation: a.extraOf} // by this publish, or an earlier one
 		return Final, nil
 	case outcome == jsapi.Unknown:
 		return Doubtful, nil
 	case a.extra != nil && a.Doubt.Unanswered: // an earlier publish of the extra delivery may be stored
-		return Again, nil
+		return Retry, nil
 	case outcome == jsapi.Stored && reply.Ack.Sequence > generation:
-		a.known = a.stored(ctx, generation, reply.Ack.Sequence)
+		a.answer = a.stored(ctx, generation, reply.Ack.Sequence)
 		return Final, nil
 	case outcome == jsapi.Conflict:
 		return Replaced, nil
@@ -212,7 +212,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	case outcome.NotStored() && outcome != jsapi.Undecided:
 		return Final, Refusef(CodeTrouble, "the stream of timers refuses the entry: %v", reply.Failure())
 	}
-	return Again, nil
+	return Retry, nil
 }
 
 // stored returns the answer after the stream has stored the entry at a sequence, in place of a generation.
@@ -221,9 +221,9 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 	case timer.Cancel:
 		return timer.Answer{Outcome: timer.Cancelled, Generation: generation}
 	case timer.Fire, timer.Pause:
-		return a.Done(sequence, time.Time{})
+		return a.Success(sequence, time.Time{})
 	}
-	answer := a.Done(sequence, a.Until)
+	answer := a.Success(sequence, a.Until)
 	// The server's clock decides the due time, so the due time is read from the stored entry, only for the answer.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
@@ -238,7 +238,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		return a.extra, nil
 	}
 	a.extra, a.extraOf = nil, 0
-	a.known = unanswered(generation)
+	a.answer = unknownAnswer(generation)
 	switch {
 	case a.Verb == timer.Cancel:
 		header := entry.CancelHeader(generation, a.ID)
@@ -254,7 +254,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoTime, err)
 	}
-	if t := a.State.Entry.Pending; t.Recurs != nil {
+	if t := a.State.Entry.Pending; t.Series != nil {
 		return a.seriesEntry(generation, t, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
@@ -271,11 +271,11 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	default:
 		name, value = message.HeaderUntil, a.State.Entry.Request.Due.Add(a.By).UTC().Format(time.RFC3339Nano)
 	}
-	header := entry.MoveHeader(a.State.In.Header, name, value, generation, a.ID)
-	if err := a.sealSchedule(a.Subject, header, a.State.In.Data, now); err != nil {
+	header := entry.MoveHeader(a.State.Message.Header, name, value, generation, a.ID)
+	if err := a.sealSchedule(a.Subject, header, a.State.Message.Data, now); err != nil {
 		return nil, err
 	}
-	return a.checkedSet(a.Subject, header, a.State.In.Data, now)
+	return a.checkedSet(a.Subject, header, a.State.Message.Data, now)
 }
 
 // setEntry returns the entry of a set, checked by the clock of this host. The timers' lane checks the set again by the

@@ -24,7 +24,7 @@ func FuzzFromServer(f *testing.F) {
 		if err != nil || again != expr {
 			t.Errorf("%q is translated to %q, and that to %q, %v", pattern, expr, again, err)
 		}
-		table, err := Parse(Words{Cron: expr})
+		table, err := Parse(Settings{Cron: expr})
 		if err != nil {
 			if !strings.Contains(err.Error(), "never matches") && len(expr) < 256 {
 				t.Errorf("%q is translated to %q: %v", pattern, expr, err)

@@ -15,7 +15,7 @@ func TestDecide(t *testing.T) {
 	}
 	const m, s5, ms = time.Minute, 5 * time.Second, time.Millisecond
 	for name, tt := range map[string]struct {
-		words    Words
+		words    Settings
 		round    Round
 		now      time.Duration
 		fire     bool
@@ -25,30 +25,30 @@ func TestDecide(t *testing.T) {
 		movedDue time.Duration // the due time of a moved round; zero for a round that is due as planned
 		left     int
 	}{
-		"in time":                   {Words{Every: "10m"}, nth(1), 5 * ms, true, 2, 10 * m, 0, 0, 0},
-		"a minute late at most":     {Words{Every: "10m"}, nth(3), 59 * time.Second, true, 4, 10 * m, 0, 0, 0},
-		"the last by number":        {Words{Every: "10m", Rounds: "3"}, nth(3), 0, true, 0, 0, 0, 0, 0},
-		"the last by time":          {Words{Every: "10m", Last: after(9 * m)}, nth(1), 0, true, 0, 0, 0, 0, 0},
-		"one late, then on":         {Words{Every: "10m", Missed: "one"}, nth(2), 35 * m, true, 3, 40 * m, 0, 0, 3},
-		"one, when a round is due":  {Words{Every: "10m", Missed: "one"}, nth(2), 30 * m, true, 3, 40 * m, 0, 0, 3},
-		"skip":                      {Words{Every: "10m", Missed: "skip"}, nth(2), 35 * m, false, 2, 40 * m, 0, 0, 4},
-		"skip, late by a minute":    {Words{Every: "10m", Missed: "skip"}, nth(2), m, true, 3, 10 * m, 0, 0, 0},
-		"skip, late by more":        {Words{Every: "10m", Missed: "skip"}, nth(2), m + ms, false, 2, 10 * m, 0, 0, 1},
-		"skip, the next is due":     {Words{Every: "5s", Missed: "skip"}, nth(2), s5, false, 2, 2 * s5, 0, 0, 2},
-		"skip, and it was the last": {Words{Every: "10m", Missed: "skip", Last: first}, nth(1), 2 * m, false, 0, 0, 0, 0, 1},
-		"skip keeps the number": {Words{Every: "10m", Missed: "skip", Rounds: "2"}, nth(2),
+		"in time":                  {Settings{Every: "10m"}, nth(1), 5 * ms, true, 2, 10 * m, 0, 0, 0},
+		"a minute late at most":    {Settings{Every: "10m"}, nth(3), 59 * time.Second, true, 4, 10 * m, 0, 0, 0},
+		"the last by number":       {Settings{Every: "10m", Rounds: "3"}, nth(3), 0, true, 0, 0, 0, 0, 0},
+		"the last by time":         {Settings{Every: "10m", Last: after(9 * m)}, nth(1), 0, true, 0, 0, 0, 0, 0},
+		"one late, then on":        {Settings{Every: "10m", Missed: "one"}, nth(2), 35 * m, true, 3, 40 * m, 0, 0, 3},
+		"one, when a round is due": {Settings{Every: "10m", Missed: "one"}, nth(2), 30 * m, true, 3, 40 * m, 0, 0, 3},
+		"skip":                     {Settings{Every: "10m", Missed: "skip"}, nth(2), 35 * m, false, 2, 40 * m, 0, 0, 4},
+		"skip, late by a minute":   {Settings{Every: "10m", Missed: "skip"}, nth(2), m, true, 3, 10 * m, 0, 0, 0},
+		"skip, late by more":       {Settings{Every: "10m", Missed: "skip"}, nth(2), m + ms, false, 2, 10 * m, 0, 0, 1},
+		"skip, the next is due":    {Settings{Every: "5s", Missed: "skip"}, nth(2), s5, false, 2, 2 * s5, 0, 0, 2},
+		"skip, the last":           {Settings{Every: "10m", Missed: "skip", Last: first}, nth(1), 2 * m, false, 0, 0, 0, 0, 1},
+		"skip keeps the number": {Settings{Every: "10m", Missed: "skip", Rounds: "2"}, nth(2),
 			15 * m, false, 2, 20 * m, 0, 0, 2},
-		"all, each": {Words{Every: "10m", Missed: "all"}, nth(2),
+		"all, each": {Settings{Every: "10m", Missed: "all"}, nth(2),
 			35 * m, true, 3, 10 * m, 35*m + 100*ms, 0, 0},
-		"all, caught up":      {Words{Every: "10m", Missed: "all"}, nth(2), 9 * m, true, 3, 10 * m, 0, 0, 0},
-		"moved later":         {Words{Every: "10m"}, nth(2), 4 * m, true, 3, 10 * m, 0, 4 * m, 0},
-		"moved beyond others": {Words{Every: "10m", Missed: "all"}, nth(2), 34 * m, true, 3, 40 * m, 0, 34 * m, 0},
-		"moved earlier":       {Words{Every: "10m"}, nth(2, 10*m), 4 * m, true, 3, 20 * m, 0, 4 * m, 0},
-		"cron, a day late": {Words{Cron: "*/10 * * * *"}, nth(1),
+		"all, caught up":      {Settings{Every: "10m", Missed: "all"}, nth(2), 9 * m, true, 3, 10 * m, 0, 0, 0},
+		"moved later":         {Settings{Every: "10m"}, nth(2), 4 * m, true, 3, 10 * m, 0, 4 * m, 0},
+		"moved beyond others": {Settings{Every: "10m", Missed: "all"}, nth(2), 34 * m, true, 3, 40 * m, 0, 34 * m, 0},
+		"moved earlier":       {Settings{Every: "10m"}, nth(2, 10*m), 4 * m, true, 3, 20 * m, 0, 4 * m, 0},
+		"cron, a day late": {Settings{Cron: "*/10 * * * *"}, nth(1),
 			24 * time.Hour, true, 2, 24*time.Hour + 10*m, 0, 0, 100},
-		"every, to its end":       {Words{Every: "10m", Last: after(29 * m)}, nth(1), 50 * m, true, 0, 0, 0, 0, 2},
-		"cron":                    {Words{Cron: "*/10 * * * *"}, nth(2), 5 * ms, true, 3, 10 * m, 0, 0, 0},
-		"cron, moved first round": {Words{Cron: "*/10 * * * *"}, nth(1, 3*m), 3 * m, true, 2, 10 * m, 0, 0, 0},
+		"every, to its end":       {Settings{Every: "10m", Last: after(29 * m)}, nth(1), 50 * m, true, 0, 0, 0, 0, 2},
+		"cron":                    {Settings{Cron: "*/10 * * * *"}, nth(2), 5 * ms, true, 3, 10 * m, 0, 0, 0},
+		"cron, moved first round": {Settings{Cron: "*/10 * * * *"}, nth(1, 3*m), 3 * m, true, 2, 10 * m, 0, 0, 0},
 	} {
 		table, err := Parse(tt.words)
 		if err != nil {
@@ -73,7 +73,7 @@ func TestDecide(t *testing.T) {
 
 // TestJitter: jitter makes no round early, differs between rounds, is deterministic, and moves no later round.
 func TestJitter(t *testing.T) {
-	table, err := Parse(Words{Every: "10m", Jitter: "5m"})
+	table, err := Parse(Settings{Every: "10m", Jitter: "5m"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestJitteredRoundIsInTime(t *testing.T) {
 	t.Parallel()
 	s := Series{ID: 7, First: at("2026-11-20T10:00:00Z")}
 	for _, missed := range []string{"skip", "one", "all"} {
-		table, err := Parse(Words{Every: "1s", Jitter: "999ms", Missed: missed})
+		table, err := Parse(Settings{Every: "1s", Jitter: "999ms", Missed: missed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,8 +22,8 @@ const (
 	All  Missed = "all"  // each missed round fires, in order
 )
 
-// Words are the fields of a table before they are parsed. An empty field is absent.
-type Words struct {
+// Settings are the fields of a table before they are parsed. An empty field is absent.
+type Settings struct {
 	Every, Cron, Zone, Jitter, Missed, Rounds string
 	Last                                      time.Time // zero for no limit
 }
@@ -43,21 +43,21 @@ type Table struct {
 
 // Error is the error of a field that cannot be parsed.
 type Error struct {
-	Word     string // the name of the field: every, cron, zone, jitter, missed, rounds or last
+	Setting  string // the name of the field: every, cron, zone, jitter, missed, rounds or last
 	Sentence string // the problem, and how to solve it
 }
 
-func (e *Error) Error() string { return e.Word + ": " + e.Sentence }
+func (e *Error) Error() string { return e.Setting + ": " + e.Sentence }
 
 // errorf returns an Error. A format quotes untrusted text with %.64q.
 func errorf(word, format string, args ...any) *Error {
-	return &Error{Word: word, Sentence: fmt.Sprintf(format, args...)}
+	return &Error{Setting: word, Sentence: fmt.Sprintf(format, args...)}
 }
 
 // Parse parses a table. The error is an *Error.
-func Parse(w Words) (Table, error) {
+func Parse(w Settings) (Table, error) {
 	t := Table{Missed: One, Last: w.Last}
-	for _, read := range []func(Words) *Error{t.parseTimes, t.parseJitter, t.parseRounds} {
+	for _, read := range []func(Settings) *Error{t.parseTimes, t.parseJitter, t.parseRounds} {
 		if err := read(w); err != nil {
 			return Table{}, err
 		}
@@ -65,7 +65,7 @@ func Parse(w Words) (Table, error) {
 	return t, nil
 }
 
-func (t *Table) parseTimes(w Words) *Error {
+func (t *Table) parseTimes(w Settings) *Error {
 	switch {
 	case w.Every != "" && w.Cron != "":
 		return errorf("every", "every and cron exclude each other: give one of them")
@@ -87,7 +87,7 @@ func (t *Table) parseTimes(w Words) *Error {
 	return nil
 }
 
-func (t *Table) parseCron(w Words) *Error {
+func (t *Table) parseCron(w Settings) *Error {
 	zone, err := loadZone(w.Zone)
 	if err == nil {
 		t.Cron, t.Zone = strings.Join(strings.Fields(w.Cron), " "), w.Zone
@@ -96,7 +96,7 @@ func (t *Table) parseCron(w Words) *Error {
 	return err
 }
 
-func (t *Table) parseJitter(w Words) *Error {
+func (t *Table) parseJitter(w Settings) *Error {
 	if w.Jitter == "" {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (t *Table) parseJitter(w Words) *Error {
 	return nil
 }
 
-func (t *Table) parseRounds(w Words) *Error {
+func (t *Table) parseRounds(w Settings) *Error {
 	switch m := Missed(w.Missed); m {
 	case Skip, One, All:
 		t.Missed = m
@@ -131,9 +131,9 @@ func (t *Table) parseRounds(w Words) *Error {
 	return nil
 }
 
-// Words returns the table in the notation of Parse.
-func (t Table) Words() Words {
-	w := Words{Cron: t.Cron, Zone: t.Zone, Missed: string(t.Missed), Last: t.Last}
+// Settings returns the table in the notation of Parse.
+func (t Table) Settings() Settings {
+	w := Settings{Cron: t.Cron, Zone: t.Zone, Missed: string(t.Missed), Last: t.Last}
 	if t.Every > 0 {
 		w.Every = levels.FormatDuration(t.Every)
 	}

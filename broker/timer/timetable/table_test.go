@@ -19,45 +19,45 @@ func at(text string) time.Time {
 // TestParseSaysWhatToChange: the error names the field and what to write instead.
 func TestParseSaysWhatToChange(t *testing.T) {
 	for _, tt := range []struct {
-		words      Words
+		words      Settings
 		word, says string
 	}{
-		{Words{}, "every", "such as every 15m"},
-		{Words{Every: "15m", Cron: "@daily"}, "every", "one of them"},
-		{Words{Every: "999ms"}, "every", "at least 1s"},
-		{Words{Every: "15 minutes"}, "every", "unit"},
-		{Words{Every: "-1h"}, "every", "start with a digit"},
-		{Words{Every: "1h", Zone: "Europe/Berlin"}, "zone", "only for cron"},
-		{Words{Cron: "* * * *"}, "cron", "five fields"},
-		{Words{Cron: "* * * * * * *"}, "cron", "five fields"},
-		{Words{Cron: "61 * * * *"}, "cron", "five fields"},
-		{Words{Cron: "@every 5m"}, "cron", "use every"},
-		{Words{Cron: "@reboot"}, "cron", "@daily"},
-		{Words{Cron: "TZ=UTC 0 3 * * *"}, "cron", "give the zone separately"},
-		{Words{Cron: "0 0 30 2 *"}, "cron", "never matches"},
-		{Words{Cron: "0 0 31 4,6,9,11 *"}, "cron", "never matches"},
-		{Words{Cron: strings.Repeat("1,", 200) + "1 * * * *"}, "cron", "too long"},
-		{Words{Cron: "@daily", Zone: "Mars/Olympus"}, "zone", "there is no zone"},
-		{Words{Cron: "@daily", Zone: "Local"}, "zone", "there is no zone"},
-		{Words{Cron: "@daily", Zone: "../../etc/passwd"}, "zone", "there is no zone"},
-		{Words{Every: "1m", Jitter: "1m"}, "jitter", "less than 1m"},
-		{Words{Cron: "*/10 * * * * *", Jitter: "10s"}, "jitter", "less than 10s"},
-		{Words{Every: "1m", Jitter: "x"}, "jitter", "number"},
-		{Words{Every: "1m", Missed: "some"}, "missed", "skip, one or all"},
-		{Words{Every: "1m", Rounds: "0"}, "rounds", "at least 1"},
-		{Words{Every: "1m", Rounds: "ten"}, "rounds", "at least 1"},
+		{Settings{}, "every", "such as every 15m"},
+		{Settings{Every: "15m", Cron: "@daily"}, "every", "one of them"},
+		{Settings{Every: "999ms"}, "every", "at least 1s"},
+		{Settings{Every: "15 minutes"}, "every", "unit"},
+		{Settings{Every: "-1h"}, "every", "start with a digit"},
+		{Settings{Every: "1h", Zone: "Europe/Berlin"}, "zone", "only for cron"},
+		{Settings{Cron: "* * * *"}, "cron", "five fields"},
+		{Settings{Cron: "* * * * * * *"}, "cron", "five fields"},
+		{Settings{Cron: "61 * * * *"}, "cron", "five fields"},
+		{Settings{Cron: "@every 5m"}, "cron", "use every"},
+		{Settings{Cron: "@reboot"}, "cron", "@daily"},
+		{Settings{Cron: "TZ=UTC 0 3 * * *"}, "cron", "give the zone separately"},
+		{Settings{Cron: "0 0 30 2 *"}, "cron", "never matches"},
+		{Settings{Cron: "0 0 31 4,6,9,11 *"}, "cron", "never matches"},
+		{Settings{Cron: strings.Repeat("1,", 200) + "1 * * * *"}, "cron", "too long"},
+		{Settings{Cron: "@daily", Zone: "Mars/Olympus"}, "zone", "there is no zone"},
+		{Settings{Cron: "@daily", Zone: "Local"}, "zone", "there is no zone"},
+		{Settings{Cron: "@daily", Zone: "../../etc/passwd"}, "zone", "there is no zone"},
+		{Settings{Every: "1m", Jitter: "1m"}, "jitter", "less than 1m"},
+		{Settings{Cron: "*/10 * * * * *", Jitter: "10s"}, "jitter", "less than 10s"},
+		{Settings{Every: "1m", Jitter: "x"}, "jitter", "number"},
+		{Settings{Every: "1m", Missed: "some"}, "missed", "skip, one or all"},
+		{Settings{Every: "1m", Rounds: "0"}, "rounds", "at least 1"},
+		{Settings{Every: "1m", Rounds: "ten"}, "rounds", "at least 1"},
 	} {
 		_, err := Parse(tt.words)
 		refused, ok := errors.AsType[*Error](err)
-		if !ok || refused.Word != tt.word || !strings.Contains(refused.Sentence, tt.says) {
+		if !ok || refused.Setting != tt.word || !strings.Contains(refused.Sentence, tt.says) {
 			t.Errorf("%+v: %v; want %s, with %q", tt.words, err, tt.word, tt.says)
 		}
 	}
 }
 
-// TestWordsAreTheTable: Parse reads Table.Words as the same table.
-func TestWordsAreTheTable(t *testing.T) {
-	for _, w := range []Words{
+// TestSettingsAreTheTable: Parse reads Table.Settings as the same table.
+func TestSettingsAreTheTable(t *testing.T) {
+	for _, w := range []Settings{
 		{Every: "1h30m", Jitter: "5m", Missed: "all", Rounds: "7", Last: at("2030-01-01T00:00:00Z")},
 		{Every: "1s500ms", Missed: "one"},
 		{Cron: "0 3 * * *", Zone: "Europe/Berlin", Missed: "skip"},
@@ -65,8 +65,8 @@ func TestWordsAreTheTable(t *testing.T) {
 		{Cron: "@daily", Missed: "one"},
 	} {
 		table, err := Parse(w)
-		if err != nil || table.Words() != w {
-			t.Errorf("the words of %+v are %+v, %v", w, table.Words(), err)
+		if err != nil || table.Settings() != w {
+			t.Errorf("the words of %+v are %+v, %v", w, table.Settings(), err)
 		}
 	}
 }
@@ -98,14 +98,14 @@ func TestRanges(t *testing.T) {
 		"2-4/3/3 * * * *":          "",
 		"2-x/3 * * * *":            "",
 	} {
-		got, err := Parse(Words{Cron: cron})
+		got, err := Parse(Settings{Cron: cron})
 		if same == "" {
 			if err == nil {
 				t.Errorf("%s is valid, want an error", cron)
 			}
 			continue
 		}
-		want, bad := Parse(Words{Cron: same})
+		want, bad := Parse(Settings{Cron: same})
 		if err != nil || bad != nil || *got.spec != *want.spec || got.Cron != cron {
 			t.Errorf("%s: %v, %q; want that of %s, %v", cron, err, got.Cron, same, bad)
 		}
@@ -125,7 +125,7 @@ func TestInterval(t *testing.T) {
 		"@daily":        24 * time.Hour,
 		"@yearly":       24 * time.Hour,
 	} {
-		table, err := Parse(Words{Cron: cron})
+		table, err := Parse(Settings{Cron: cron})
 		if err != nil || table.Interval() != want {
 			t.Errorf("%s: %s, %v; want %s", cron, table.Interval(), err, want)
 		}
@@ -135,7 +135,7 @@ func TestInterval(t *testing.T) {
 // TestEveryKeepsInStep: the time of each round is computed from the first round, over centuries, and also for times
 // before the first round.
 func TestEveryKeepsInStep(t *testing.T) {
-	table, err := Parse(Words{Every: "7s"})
+	table, err := Parse(Settings{Every: "7s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,18 +165,18 @@ func TestEveryKeepsInStep(t *testing.T) {
 func TestStart(t *testing.T) {
 	set := at("2026-11-20T10:00:20Z")
 	for _, tt := range []struct {
-		words Words
+		words Settings
 		asked string
 		want  string // empty for none
 	}{
-		{Words{Every: "1m"}, "", "2026-11-20T10:01:20Z"},
-		{Words{Every: "1m"}, "2026-11-20T12:00:00Z", "2026-11-20T12:00:00Z"},
-		{Words{Every: "24h"}, "2020-01-01T03:00:00Z", "2026-11-21T03:00:00Z"},
-		{Words{Cron: "*/15 * * * *"}, "", "2026-11-20T10:15:00Z"},
-		{Words{Cron: "*/15 * * * *"}, "2026-11-20T10:03:00Z", "2026-11-20T10:03:00Z"},
-		{Words{Cron: "*/15 * * * *"}, "2020-01-01T03:00:00Z", "2026-11-20T10:15:00Z"},
-		{Words{Every: "1m", Last: at("2026-11-20T10:01:00Z")}, "", ""},
-		{Words{Cron: "@yearly", Last: at("2026-12-01T00:00:00Z")}, "", ""},
+		{Settings{Every: "1m"}, "", "2026-11-20T10:01:20Z"},
+		{Settings{Every: "1m"}, "2026-11-20T12:00:00Z", "2026-11-20T12:00:00Z"},
+		{Settings{Every: "24h"}, "2020-01-01T03:00:00Z", "2026-11-21T03:00:00Z"},
+		{Settings{Cron: "*/15 * * * *"}, "", "2026-11-20T10:15:00Z"},
+		{Settings{Cron: "*/15 * * * *"}, "2026-11-20T10:03:00Z", "2026-11-20T10:03:00Z"},
+		{Settings{Cron: "*/15 * * * *"}, "2020-01-01T03:00:00Z", "2026-11-20T10:15:00Z"},
+		{Settings{Every: "1m", Last: at("2026-11-20T10:01:00Z")}, "", ""},
+		{Settings{Cron: "@yearly", Last: at("2026-12-01T00:00:00Z")}, "", ""},
 	} {
 		table, err := Parse(tt.words)
 		if err != nil {

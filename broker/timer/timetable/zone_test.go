@@ -40,7 +40,7 @@ func TestTimesOfChangingClocks(t *testing.T) {
 			t.Fatalf("%s has %d changes of its clock, want at least 8", d.zone, len(changes))
 		}
 		for _, cron := range crons {
-			table, err := Parse(Words{Cron: cron, Zone: d.zone})
+			table, err := Parse(Settings{Cron: cron, Zone: d.zone})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestNamedTimes(t *testing.T) {
 		{"0 0 1 1 *", "Europe/Berlin", "2048-12-31T12:00:00Z", "2049-01-01T00:00:00+01:00"},
 		{"*/20 * * * * *", "", "2026-01-01T00:00:20Z", "2026-01-01T00:00:40Z"},
 	} {
-		table, err := Parse(Words{Cron: tt.cron, Zone: tt.zone})
+		table, err := Parse(Settings{Cron: tt.cron, Zone: tt.zone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestNamedTimes(t *testing.T) {
 
 // TestUpcoming: the occurrences show where the clocks change.
 func TestUpcoming(t *testing.T) {
-	table, err := Parse(Words{Cron: "30 2 * * *", Zone: "Europe/Berlin"})
+	table, err := Parse(Settings{Cron: "30 2 * * *", Zone: "Europe/Berlin"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,12 +184,12 @@ func FuzzParse(f *testing.F) {
 	f.Add("", "CRON_TZ= @daily", "UTC", "", int64(1))
 	f.Add("", "*/18446744073709551615 * * * *", "UTC", "", int64(1))
 	f.Fuzz(func(t *testing.T, every, cron, zone, jitter string, unix int64) {
-		table, err := Parse(Words{Every: every, Cron: cron, Zone: zone, Jitter: jitter})
+		table, err := Parse(Settings{Every: every, Cron: cron, Zone: zone, Jitter: jitter})
 		if err != nil {
 			return
 		}
-		if again, err := Parse(table.Words()); err != nil || again.Words() != table.Words() {
-			t.Fatalf("the words of %+v are %+v: %v", table, table.Words(), err)
+		if again, err := Parse(table.Settings()); err != nil || again.Settings() != table.Settings() {
+			t.Fatalf("the words of %+v are %+v: %v", table, table.Settings(), err)
 		}
 		const year0, year9999 = -62167219200, 253402300799
 		from := time.Unix(min(max(unix, year0), year9999), 0)

@@ -202,7 +202,7 @@ func bulkPages(ctx context.Context, timers *store.Timers, b store.Bulk) (total s
 		if page.Next == 0 || ctx.Err() != nil {
 			return total, nil
 		}
-		b.Page.After, b.Page.UpTo = page.Next, page.UpTo
+		b.Page.Start, b.Page.UpTo = page.Next, page.UpTo
 	}
 }
 

@@ -104,7 +104,7 @@ func timerPage(v url.Values) (page store.Page, err error) {
 	if page.Limit, err = parseLimit(v); err != nil {
 		return page, err
 	}
-	if page.After, err = strconv.ParseUint(cmp.Or(v.Get("after"), "0"), 10, 63); err != nil {
+	if page.Start, err = strconv.ParseUint(cmp.Or(v.Get("after"), "0"), 10, 63); err != nil {
 		err = fmt.Errorf("%w: after %q: want a number", errRequest, v.Get("after"))
 	}
 	return page, err
@@ -125,8 +125,8 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	if err != nil {
 		return nil, err
 	}
-	if page.After > 0 {
-		line = line.flag("--after", strconv.FormatUint(page.After, 10))
+	if page.Start > 0 {
+		line = line.flag("--after", strconv.FormatUint(page.Start, 10))
 	}
 	l, err := i.Timers().List(ctx, f, page)
 	return answer{line.String(), l}, err

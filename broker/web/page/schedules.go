@@ -54,7 +54,7 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 // upcoming returns the planned times of the rounds after the pending round.
 func upcoming(r store.Row) []plannedTime {
 	times := []plannedTime{}
-	series := r.Recurring.Of
+	series := r.Recurring.Definition
 	for n, c := range series.Table.Upcoming(series.First, series.Planned, maxUpcoming) {
 		if series.Table.Rounds > 0 && r.Recurring.Round+n >= series.Table.Rounds {
 			break

@@ -22,7 +22,7 @@ const maxAttempts = 5
 type Timers interface {
 	Read(ctx context.Context, key, target string) (timer.State, error)
 	Do(ctx context.Context, w store.Change) (store.Answer, error)
-	Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error]
+	ListRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error]
 	Now(ctx context.Context) (time.Time, error) // by the clock of the stream's leader
 }
 
@@ -81,7 +81,7 @@ func (a Apply) stale(ctx context.Context) (keys []scheduleKey, err error) {
 	for _, s := range a.File.Schedules {
 		known[scheduleKey{s.Name, s.Target}] = true
 	}
-	for row, err := range a.Timers.Recurs(ctx, store.Filter{Set: a.File.Set}) {
+	for row, err := range a.Timers.ListRecurring(ctx, store.Filter{Set: a.File.Set}) {
 		if err != nil {
 			return nil, err
 		}

@@ -146,7 +146,7 @@ func (s Schedule) request(set string, policy message.Policy, now time.Time) entr
 
 // hasEnded reports whether the schedule has no further round.
 func (s Schedule) hasEnded(want entry.Pending, now time.Time) bool {
-	table := want.Recurs.Table
+	table := want.Series.Table
 	table.Last = s.Last
 	_, hasRound := table.Start(now, s.First)
 	return !hasRound

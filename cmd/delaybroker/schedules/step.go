@@ -52,7 +52,7 @@ type Step struct {
 func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now time.Time, adopt bool) Step {
 	step := Step{Name: s.Name, Target: s.Target}
 	want := s.request(f.Set, policy, now)
-	step.Table = want.Recurs.Table.String()
+	step.Table = want.Series.Table.String()
 	recurring := store.RecurringOf(current.Entry)
 	switch {
 	case current.Over() && s.hasEnded(want, now):
@@ -128,10 +128,10 @@ func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) t
 	switch {
 	case !s.First.IsZero():
 		return s.First
-	case want.Recurs.Table.Every > 0 && want.Recurs.Table.Every == r.Recurs.Table.Every:
-		return r.Recurs.First
-	case want.Recurs.Table.Cron != "" && want.Recurs.Table.Cron == r.Recurs.Table.Cron &&
-		want.Recurs.Table.Zone == r.Recurs.Table.Zone && !r.Recurs.Planned.After(now) && r.Due.After(now):
+	case want.Series.Table.Every > 0 && want.Series.Table.Every == r.Series.Table.Every:
+		return r.Series.First
+	case want.Series.Table.Cron != "" && want.Series.Table.Cron == r.Series.Table.Cron &&
+		want.Series.Table.Zone == r.Series.Table.Zone && !r.Series.Planned.After(now) && r.Due.After(now):
 		return r.Due // the round is due, and waits for its jitter
 	}
 	return time.Time{}
@@ -145,16 +145,16 @@ func differences(want entry.Pending, current timer.State, s Schedule, now time.T
 			list = append(list, Difference{in, was, will})
 		}
 	}
-	note("set", stored.Recurs.Owner, want.Recurs.Owner)
-	storedTable, wantTable := stored.Recurs.Table, want.Recurs.Table
+	note("set", stored.Series.Owner, want.Series.Owner)
+	storedTable, wantTable := stored.Series.Table, want.Series.Table
 	note("table", storedTable.String(), wantTable.String())
 	if !sameFirst(want, stored, s, now) {
-		note("first", text.Moment(stored.Recurs.First), text.Moment(s.First))
+		note("first", text.Moment(stored.Series.First), text.Moment(s.First))
 	}
 	note("rounds", strconv.Itoa(storedTable.Rounds), strconv.Itoa(wantTable.Rounds))
 	note("last", text.Moment(storedTable.Last), text.Moment(s.Last))
 	note("missed", string(storedTable.Missed), string(wantTable.Missed))
-	note("jitter", storedTable.Words().Jitter, wantTable.Words().Jitter)
+	note("jitter", storedTable.Settings().Jitter, wantTable.Settings().Jitter)
 	note("deliver", string(stored.Mode), string(want.Mode))
 	note("expires", expiryText(stored), expiryText(want))
 	note("ttl", stored.TTL, want.TTL)
@@ -165,16 +165,16 @@ func differences(want entry.Pending, current timer.State, s Schedule, now time.T
 	for _, name := range slices.Compact(names) {
 		note("header "+name, strings.Join(stored.User[name], ", "), strings.Join(want.User[name], ", "))
 	}
-	note("body", string(current.In.Data), string(s.Body))
+	note("body", string(current.Message.Data), string(s.Body))
 	return list
 }
 
 // sameFirst reports whether the entry has the first time of the file. If that time is past, only its phase in the
 // interval counts.
 func sameFirst(want, stored entry.Pending, s Schedule, now time.Time) bool {
-	every, first := want.Recurs.Table.Every, stored.Recurs.First
+	every, first := want.Series.Table.Every, stored.Series.First
 	switch {
-	case s.First.IsZero(), every > 0 && every != stored.Recurs.Table.Every:
+	case s.First.IsZero(), every > 0 && every != stored.Series.Table.Every:
 		return true
 	case s.First.After(now):
 		return first.Equal(s.First)

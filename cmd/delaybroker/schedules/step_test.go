@@ -22,7 +22,7 @@ func stored(t *testing.T, at time.Time, body string, headers ...string) timer.St
 	e := entry.Parse(p, message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: 7, At: at, Subject: "delaytimer.a.x.y", Header: h, Data: []byte(body),
 	})
-	return timer.State{Sequence: 7, Entry: e, In: message.Incoming{Data: []byte(body)}}
+	return timer.State{Sequence: 7, Entry: e, Message: message.Incoming{Data: []byte(body)}}
 }
 
 func one(t *testing.T, text string) (File, Schedule) {
@@ -143,7 +143,7 @@ func checkChange(t *testing.T, step Step, current timer.State, s Schedule, heade
 	}
 	h := maps.Clone(w.Header)
 	p := policy(t)
-	after := timer.State{Sequence: 8, In: message.Incoming{Data: w.Body}, Entry: entry.Parse(p, message.Incoming{
+	after := timer.State{Sequence: 8, Message: message.Incoming{Data: w.Body}, Entry: entry.Parse(p, message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: 8, At: now.Add(time.Second), Subject: "delaytimer.a.x.y", Header: h, Data: w.Body,
 	})}
 	again := File{Set: "reports"}.Plan(s, after, p, now.Add(2*time.Second), false)
