@@ -72,12 +72,12 @@ var mutants = []mutant{
 		fault: brokerStopped, players: players, want: history.NoOrder,
 	},
 	{
-		name: "a consumer's number is believed, and every gap",
+		name: "the reader trusts consumer sequences, and every gap",
 		edits: map[string][]string{
 			"broker/lane/gap.go": {"case stored.Sequence < seq:\n\t\treturn false, errLost\n",
 				"case stored.Sequence < seq:\n\t\treturn true, nil\n"},
 			"broker/lane/pull.go": {"if s.consumerSeq != p.lastConsumerSeq+1 {",
-				"if s.number <= p.lastNumber {\n\t\treturn nil\n\t}\n\tif s.consumerSeq != p.lastConsumerSeq+1 {"},
+				"if s.consumerSeq <= p.lastConsumerSeq {\n\t\treturn nil\n\t}\n\tif s.consumerSeq != p.lastConsumerSeq+1 {"},
 		},
 		scenario: createdAgain, want: history.Lost,
 	},
