@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// BenchmarkDeliver measures the time and the allocations of a delivery. Both include the server's, because the server
-// runs in the same process.
+// BenchmarkDeliver measures the time and the allocations of a delivery. Both include the cost of the server, which runs
+// in the same process.
 func BenchmarkDeliver(b *testing.B) {
 	for _, mode := range []message.Mode{message.ModeStream, message.ModeAuto, message.ModeRequest, message.ModeCore} {
 		b.Run(string(mode), func(b *testing.B) {

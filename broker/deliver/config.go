@@ -10,13 +10,14 @@ import (
 type Config struct {
 	Modes        Modes
 	Limits       Limits
-	Counts       *Counts       // counts the results; the result of NewCounts(Limits.ByTarget), or nil: New makes one
+	Counts       *Counts       // NewCounts(Limits.ByTarget), or nil: then New makes the counts
 	ReplyTimeout time.Duration // the timeout of a service's reply in mode request
-	// Ours reports whether a stream is the broker's own, which acknowledges no delivery. Nil means that no stream is.
+	// Ours reports whether a stream is one of the broker's own. An acknowledgement by such a stream does not count. Nil
+	// means that the broker has no streams.
 	Ours func(stream string) bool
 	// Window and WindowBytes are the maximum number and bytes of outstanding deliveries. They should be as large as the
-	// memory of a lane. A smaller value than the minimum is raised to the minimum. Zero means DefaultWindow and
-	// DefaultWindowBytes.
+	// numbers of messages and bytes that a lane holds in memory. New raises a value below the minimum to the minimum.
+	// Zero means DefaultWindow and DefaultWindowBytes.
 	Window      int
 	WindowBytes int
 	Log         *slog.Logger
@@ -27,8 +28,9 @@ const (
 	DefaultWindow      = 32 << 10
 	DefaultWindowBytes = 32 << 20
 
-	// The minima of Window and WindowBytes. They keep each share large enough for core subscribers: their silence counts
-	// as the answer after 50 ms, so a group of core subscribers takes at most twenty times its share in a second.
+	// minWindow and minWindowBytes are the minima of Window and WindowBytes. They keep each share large enough for core
+	// subscribers. The silence of core subscribers counts as the answer after 50 ms, so a group of core subscribers
+	// takes at most twenty times its share in a second.
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20
 )

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// maxNames is the maximum number of names under which deliveries are counted, without the patterns of rates.
+	// maxNames is the maximum number of names under which deliveries are counted. The patterns of rates are not
+	// included.
 	maxNames = 256
 	// maxPerToken is the maximum number of names with the same first token, because the second token may be an id.
 	maxPerToken = 32
 )
 
-// everyTarget is the name of the count for deliveries to targets without a name of their own.
+// everyTarget is the name of the count for deliveries that no other count includes.
 const everyTarget = ">"
 
 // Counts counts the outcomes of deliveries, by the names of targets. A name is a target of one or two tokens, or a
@@ -27,7 +28,7 @@ const everyTarget = ">"
 // A name is never removed, so counts never fall. A Counts is safe for concurrent use.
 type Counts struct {
 	rules     message.Rules[*Count] // the counts of the patterns of rates; the rules do not change
-	catchAll  *Count                // the count of the targets without a name: see everyTarget
+	catchAll  *Count                // the count with the name everyTarget
 	nameLimit int                   // maximum number of names
 	counts    atomic.Pointer[[]*Count]
 

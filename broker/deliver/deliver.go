@@ -75,9 +75,9 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	}
 }
 
-// admitLocked finds the target and the group of a delivery. It reports whether the delivery may be sent, now or when
-// there is room. If the delivery must not be sent, admitLocked returns the result.
-func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
+// admitLocked finds the target and the group of a delivery. Ok reports whether the delivery may be sent, now or when
+// there is room. If ok is false, r is the result of the delivery.
+func (d *Deliverer) admitLocked(dl *delivery) (r Result, ok bool) {
 	if err := d.stoppedLocked(dl.Target); err != nil {
 		return Result{Outcome: Unknown, Err: err}, false
 	}
@@ -124,7 +124,7 @@ func (d *Deliverer) queueLocked(dl *delivery) (sendNow bool) {
 	switch {
 	case passed && t.unsentDeliveries == 0:
 		return true
-	case passed: // the delivery must not overtake earlier ones to its target that another goroutine is sending
+	case passed: // the delivery must not overtake earlier deliveries to its target, which another goroutine is sending
 		d.groups.readyQueue = append(d.groups.readyQueue, dl)
 	default:
 		d.lookup.renew() // the stream behind the target may be new

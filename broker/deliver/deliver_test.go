@@ -71,10 +71,10 @@ func TestTimeOfDelivery(t *testing.T) {
 			{"orders.a", message.ModeAuto, 0, 0},
 			{"svc.a", message.ModeRequest, time.Second, time.Second},
 		} {
-			time.Sleep(time.Second) // until the flush of the last delivery is over
+			time.Sleep(time.Second) // until the server has answered the flush of the last delivery
 			v := k.send(tt.target, tt.mode)
 			v.check(t, tt.took, "delivered")
-			if at := v.results[0].At.Sub(v.start); at != tt.at {
+			if at := v.results[0].Time.Sub(v.start); at != tt.at {
 				t.Errorf("%s in mode %s: delivered after %s, want %s", tt.target, tt.mode, at, tt.at)
 			}
 		}
@@ -89,7 +89,7 @@ func TestTimeOfIgnoredReply(t *testing.T) {
 		k.subscribe("svc", func(m *nats.Msg) { time.Sleep(time.Second); _ = m.Respond([]byte(`{"stream":"X","seq":7}`)) })
 		v := k.send("svc", message.ModeRequest) // the streams are not known yet
 		v.check(t, replyTimeout, "delivered")
-		if at := v.results[0].At.Sub(v.start); at != time.Second {
+		if at := v.results[0].Time.Sub(v.start); at != time.Second {
 			t.Errorf("delivered after %s, want a second", at)
 		}
 	})
@@ -104,8 +104,9 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-// TestServiceBesideStream: the answer of a responder on the stream's subject does not count as the stream's answer.
-func TestServiceBesideStream(t *testing.T) {
+// TestResponderOnStreamSubject: the answer of a responder on the stream's subject does not count as the stream's
+// answer.
+func TestResponderOnStreamSubject(t *testing.T) {
 	for name, answer := range map[string]string{"text": "+OK", "an error": `{"error":"no such order"}`, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -123,9 +124,9 @@ func TestServiceBesideStream(t *testing.T) {
 	}
 }
 
-// TestServiceAlone: a responder answers, and no stream listens. In mode auto, the answer is ignored, and the silence
-// after it counts as a delivery.
-func TestServiceAlone(t *testing.T) {
+// TestResponderWithoutStream: a responder answers, and no stream listens. In mode auto, the answer is ignored, and the
+// silence after it counts as a delivery.
+func TestResponderWithoutStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		seen := k.subscribe("svc", func(m *nats.Msg) { _ = m.Respond([]byte("done")) })

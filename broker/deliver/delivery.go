@@ -18,8 +18,8 @@ var ErrHalted = errors.New("halted; not sent")
 type Message struct {
 	Target string
 	Mode   message.Mode // empty for the configured mode of the target
-	// PutHeader writes the headers into an empty header when the message is sent, and keeps no reference to that header.
-	// A waiting message is held without its headers, which take much memory. Nil means no headers.
+	// PutHeader writes the headers into an empty header when the message is sent, and keeps no reference to that
+	// header. A waiting message is held without its headers, which take much memory. Nil means no headers.
 	PutHeader func(message.Header)
 	Data      []byte
 	// Expires is the time after which the message must not be sent any more, by this host's clock. Zero means that it
@@ -30,8 +30,8 @@ type Message struct {
 	Size int
 	// RateKey is the client's Delay-Rate-Key: see Limits. It may be empty.
 	RateKey string
-	// Paced is the name of the message's turn, from Result.Paced. It is empty if the message has no turn.
-	Paced string
+	// Turn is the name of the message's turn, from Result.Turn. It is empty if the message has no turn.
+	Turn string
 	// Repeated is true if the message was sent in its turn before, without an answer.
 	Repeated bool
 	// Owner permits the message to be sent. With a nil Owner the message is always sent.
@@ -45,7 +45,7 @@ type Owner interface {
 	MayDeliver() bool
 }
 
-// Outcome is the end of a delivery.
+// Outcome is the kind of a Result.
 type Outcome uint8
 
 // The outcomes.
@@ -59,25 +59,25 @@ const (
 	Expired           // not sent: the message expired while it waited
 )
 
-// The names in metrics.
+// outcomeNames has the names of the outcomes in metrics.
 var outcomeNames = [...]string{"delivered", "refused", "unknown", "stalled", "no_room", "paced", "expired"}
 
-// Outcomes is the number of outcomes, from Delivered on.
+// Outcomes is the number of outcomes.
 const Outcomes = len(outcomeNames)
 
 // String returns the name of the outcome, one of a closed set.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Result is an outcome with its reason.
+// Result is the end of a delivery.
 type Result struct {
 	Outcome Outcome
 	Code    int       // the code of a refusal: see jsapi.Ack
 	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence
-	Err     error     // if unknown: an error of package acks or of the connection, ErrDraining or ErrHalted
+	Err     error     // if unknown: the cause; also acks.ErrTimeout if a service did not reply in time
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
-	Paced   string    // if paced: the name of the turn, for Message.Paced
-	At      time.Time // if delivered: the time of the delivery, by this host's clock; see "Lateness" in the package
-	Count   *Count    // the count for the outcome, which the caller of Deliver notes there; may be nil if not sent
+	Turn    string    // if paced: the name of the turn, for Message.Turn
+	Time    time.Time // if delivered: the time of the delivery, by this host's clock; see "Lateness" in the package
+	Count   *Count    // the caller of Deliver must note the outcome in this count; may be nil if not sent
 }
 
 // delivery is one message on its way to its target.
@@ -91,15 +91,15 @@ type delivery struct {
 	// waitGroup is the group in which the delivery waits, or nil once the delivery has passed all groups.
 	waitGroup *group
 
-	// Set before the message is published.
+	// The deliverer sets the three fields below before it publishes the message.
 	mode    message.Mode
 	timeout time.Duration // of the answer
 	sent    time.Time
 
 	// Only the acks.Func of the delivery uses the fields below. The inbox calls it on one goroutine at a time.
 
-	// arrivedBy is the time at which the server confirmed the message, or at which an answer was ignored. If a later
-	// silence or timeout counts as a delivery, arrivedBy is the time of the delivery.
+	// arrivedBy is the time at which the server confirmed that it took the message, or at which the deliverer ignored
+	// an answer. If a later silence or timeout counts as a delivery, arrivedBy is the time of the delivery.
 	arrivedBy time.Time
 	// ignoredStream is the stream that an ignored acknowledgement names: see verdict.
 	ignoredStream string

@@ -11,9 +11,11 @@
 // # Terms
 //
 //	outstanding  published, and without a result yet
-//	group        a set of targets that share a part of the window
+//	group        a set of targets with one share of the window
 //	window       the maximum numbers of messages and bytes that may be outstanding, for all targets together
-//	give back    to return a message to its lane, not sent, with a time at which to deliver it again
+//	share        the part of the window that the outstanding messages of a group may take
+//	pass         to take room in a group for a message
+//	give back    to end a delivery without sending the message, which the lane then delivers again
 //	turn         a time at which a rate permits one message; see turns.go
 //	pressure     the state of a group without room for its messages; see pressure.go
 //
@@ -45,32 +47,31 @@
 //
 // An answer without a sequence is no acknowledgement. If a stream is known to listen on the target, the acknowledgement
 // must name that stream, because a subscriber of the target may publish anything to the reply subject. In mode request,
-// a service may reply with its own JSON that has a field "stream". So an acknowledgement counts as the service's reply,
-// unless the stream that it names listens on the target.
+// a service may reply with its own JSON that has a field "stream". So a reply that looks like an acknowledgement counts
+// as the service's reply, unless the stream that the reply names listens on the target.
 //
 // In mode auto, silence counts as a delivery only on three conditions: the server has confirmed that it took the
 // message, 50 ms have passed, and the account's streams are known. When a target is silent, the deliverer requests one
 // list of all streams, unless the last list is at most a few seconds old. Then the deliverer itself matches targets
-// with the subjects of the listed streams. While there is no list of the last seconds, for example because the request
-// fails or is forbidden, no silence counts as a delivery. For a stream without a leader, the list contains only the
-// name. The deliverer then uses the last known subjects of that stream. If no subjects of that stream are known, the
-// stream may listen on any subject. Then the deliverer asks the cluster about each subject on which no other stream
-// listens.
+// with the subjects of the listed streams. While the last list is older, for example because the request fails or is
+// forbidden, no silence counts as a delivery. For a stream without a leader, the list contains only the name. The
+// deliverer then uses the last known subjects of that stream. If no subjects of that stream are known, the stream may
+// listen on any subject. Then the deliverer asks the cluster about each subject on which no other stream listens.
 //
 // The list lacks streams of another account, of another JetStream domain, or behind a subject mapping of the account.
 // If such a stream has acknowledged a message within the last minute, silence does not count as a delivery for the
 // subject of that message, or for subjects with the same first two tokens. At other times, 50 ms of silence count as
 // the answer of core subscribers, although the stream may only be slow. If core subscribers and such a stream listen on
-// one target, the core subscribers get duplicates. To prevent both, configure the modes of these targets, as
-// pattern=mode: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
+// one target, the core subscribers get duplicates. To prevent wrong deliveries and duplicates, configure the modes of
+// these targets, as pattern=mode: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
 //
 // If NATS does not permit the broker to publish to a subject, the target seems silent. The server reports the refusal
 // separately, and possibly later: see NoteError.
 //
 // # Lateness
 //
-// A delivery has one time, Result.At. Package engine measures the lateness of the delivery up to that time, for the
-// journal, the metrics, the page and the traces.
+// A delivered message has one time of delivery, Result.Time. Package engine measures the lateness of the message up to
+// that time, for the journal, the metrics, the page and the traces.
 //
 //	a stream acknowledges, or a service replies  the time at which the broker received the answer
 //	silence counts as the delivery               the time at which the server confirmed that it took the message, not
@@ -86,41 +87,42 @@
 // would be useless if subjects contain ids. Therefore targets are grouped. If the last list shows a stream on a target,
 // the targets of that stream are a group; otherwise the targets with the same first two tokens are a group. While no
 // other group is active, a group may have an eighth of the window outstanding, and all groups with the same first token
-// together a quarter. While other groups are active, a group may have a seventh of the free window, which no group
-// uses, and all groups with the same first token together a third. So several silent groups leave room for a group that
-// answers, until there are so many groups that one message of each fills the window.
+// together a quarter. While other groups are active, a group may have a seventh of the unused part of the window
+// outstanding, and all groups with the same first token together a third. So several silent groups leave room for a
+// group that answers, until there are so many groups that one message of each fills the window.
 //
-// A fast group (see below) has the large share: half of the window or, if other groups are active, as much as remains
-// free. A group gets the large share if it was fast in the last quarter of a second, and keeps the large share while it
-// answers and has room. If the group falls silent, it has the ordinary share from the next quarter of a second on.
-// Until its outstanding messages time out, the other groups share the other half of the window.
+// A fast group (see below) has the large share: half of the window or, if other groups are active, as much as the
+// unused part of the window. A group gets the large share if it was fast in the last quarter of a second, and keeps the
+// large share while it answers and has room. If the group falls silent, it has the ordinary share from the next quarter
+// of a second on. Until the outstanding messages of the silent group time out, the other groups share the other half of
+// the window.
 //
 // If a group has no room for a message, the message waits. A group is fast if it takes 2,000 messages a second, or 8
 // MiB a second (or a quarter of the window's bytes a second, if that is more). Any number of messages may wait for a
 // fast group, so one healthy target can use the whole throughput of the broker. If a group is not fast, the deliverer
-// gives back the messages that the group would not take within three seconds, and those above a quarter of the window,
-// as Stalled, with a time at which there should be room. These messages come again by way of a retry lane. All waiting
-// messages of a silent group are given back, to come again after twice the time of the silence, but at most after half
-// a minute. So a slow group is kept busy, and a silent group is limited to its ordinary share.
+// gives back the messages that the group would not take within three seconds, and the messages above a quarter of the
+// window. Their outcome is Stalled, with the time at which the group should have room. These messages come again from a
+// retry lane. All waiting messages of a silent group are given back, to come again after twice the time of the silence,
+// but at most after half a minute. So a slow group is kept busy, and a silent group is limited to its ordinary share.
 //
 // The deliverer needs a second to distinguish a slow group from a fast group, at most once a minute for each group. In
 // that second, a flood of messages for the group may fill the memory of the lane from which they come, and so stop the
 // lane. A silent group is recognised after a quarter of a second. Floods that begin at the same time are recognised one
 // after the other, because a lane is read in order: floods for four silent groups and a slow one stop the lane for two
-// seconds. If the messages that are given back need more memory than the lanes share, the lanes stop a second time when
-// these messages come again.
+// seconds. If the messages that are given back need more memory than all lanes have together, the lanes stop a second
+// time when these messages come again.
 //
-// A separate goroutine sends the messages that have waited. All answers come on one goroutine, and to send the next
-// message there would take three times as long as to handle the answer. With both on one goroutine, 100,000 messages
-// for one target that were due at the same time took a tenth longer.
+// A separate goroutine sends the messages that have waited. Another goroutine handles all answers, and sending the next
+// message takes three times as long as handling an answer. When one goroutine did both, 100,000 messages for one target
+// that were due at the same time took a tenth longer.
 //
 // The messages for one target are sent in the order in which Deliver was called. So when the stream of a target becomes
 // known, the target changes its group only when none of its messages wait.
 //
-// If a target or a key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. Package engine
-// lets one instance send all messages of a bucket. A message that has to wait for its turn is given back with the turn,
-// and waits in a lane. So the memory of this package does not grow with a backlog. After a halt, and after missed
-// turns, the messages keep their order and the rate: see turns.go.
+// If a target or a key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. One instance
+// sends all messages that share a rate: see package engine. A message that has to wait for its turn is given back with
+// the turn, and waits in a lane. So the memory of this package does not grow with a backlog. After a halt, and after
+// missed turns, the messages keep their order and the rate: see turns.go.
 //
 // Waiting messages are also given back when their owner stops: see Recall. The owner may also forbid each message
 // immediately before it is sent: see Owner.
@@ -132,7 +134,7 @@
 //   - A share for each subject. A silent stream with ids in its subjects filled the window for all lanes.
 //   - A share that does not depend on the other groups. A few silent groups, one of them with large messages, filled
 //     the window for all groups, each time until their messages timed out.
-//   - Groups of the first token only. All of "prod.>" would wait for the slowest service in "prod.>".
+//   - Groups of the first token only. All targets in "prod.>" would wait for the slowest service in "prod.>".
 //   - To give back messages only for a silent target. A target that takes 1,000 messages a second filled its lane for
 //     as long as its flood lasted.
 //   - To give back messages above the share immediately. It made a burst for one fast target slower, because each
@@ -140,9 +142,8 @@
 //   - To give back messages only while another group is slow. The first burst of a fast group came a second late and
 //     out of order, as long as any other group was silent.
 //   - The large share for all groups. A group that has never answered would hold half of the window for five seconds.
-//   - New turns after a halt, in the order in which messages come. Messages that had missed their turns took the next
-//     turns, and other messages, which came at their old turns, took turns between them. Each further halt mixed the
-//     order more.
+//   - New turns after a halt, in the order in which messages come. Messages that had missed their turns got the next
+//     free turns, and mixed with messages that came in their old turns. Each further halt mixed the order more.
 //   - To judge groups earlier. A stream on three distant servers under load takes a tenth of a second for its first
 //     answer.
 package deliver

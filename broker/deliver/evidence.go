@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Beginnings of the reasons of refusals, if the target does not exist or is not permitted. Package doctor recognises
-// these texts in messages that wait for their next attempt.
+// NobodyListens, NotAllowed and NoStream begin the reasons of refusals by targets that do not exist or are not
+// permitted. Package doctor recognises these texts in messages that wait for their next attempt.
 const (
 	NobodyListens = jsapi.NobodyListens
 	NotAllowed    = "NATS does not let the broker publish there"
@@ -31,8 +31,8 @@ type evidence struct {
 	answer *nats.Msg
 	err    error
 
-	// at is the time of the delivery, if the delivery counts: the time of the answer or, for a silence, the time at which
-	// the server confirmed the message. It is zero if the server has confirmed nothing.
+	// at is the time of the delivery, if the delivery counts: the time of the answer or, for a silence, the time at
+	// which the server confirmed the message. It is zero if the server has confirmed nothing.
 	at time.Time
 
 	// For an answer.
@@ -48,13 +48,12 @@ type evidence struct {
 	listenerKind listenerKind // the kind of stream on the target; not determined if acknowledges is true
 	unlistedAcks bool         // a stream that the account does not list recently acknowledged for the target's group
 
-	// claim is the result of checking the stream that an acknowledgement names, in mode request. The acknowledgement is
-	// this answer or, after a timeout, an earlier answer that was ignored.
+	// In mode request, claim is the claim of this answer or, after a timeout, of an earlier answer that was ignored.
 	claim claim
 }
 
-// claim is the result of checking whether the stream that an acknowledgement names listens on the target. If the stream
-// does not, a service has replied with JSON of its own that has the same fields.
+// claim tells whether the stream that an acknowledgement names listens on the target. If that stream does not listen
+// there, a service has replied with its own JSON, which has the same fields as an acknowledgement.
 type claim uint8
 
 const (

@@ -34,7 +34,7 @@ func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.T
 	return e
 }
 
-// gatherAnswer parses an answer as an acknowledgement, and looks up the stream that the acknowledgement names.
+// gatherAnswer parses an answer as an acknowledgement, and looks up the stream that listens on the target.
 func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
 		return // mode core accepts every answer with data
@@ -43,7 +43,7 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 		return
 	}
 	switch dl.mode {
-	case message.ModeCore: // no stream is needed
+	case message.ModeCore: // the verdict does not depend on the stream
 	case message.ModeRequest:
 		if e.ack.Stream != "" {
 			e.claim = claimOf(d.lookup.validSnapshot(now), e.ack.Stream, dl.Target)
@@ -57,7 +57,7 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 func (d *Deliverer) gatherSilence(dl *delivery, e *evidence, now time.Time) {
 	e.forbidden, e.unattributed = d.publishRefused(dl)
 	switch dl.mode {
-	case message.ModeStream, message.ModeCore: // no stream is needed
+	case message.ModeStream, message.ModeCore: // the verdict does not depend on the stream
 	case message.ModeRequest:
 		if s := d.lookup.snapshot.Load(); dl.ignoredStream != "" && s != nil && !s.at.Before(dl.sent) {
 			e.claim = claimOf(s, dl.ignoredStream, dl.Target)

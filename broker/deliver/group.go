@@ -2,10 +2,9 @@ package deliver
 
 import "time"
 
-// The divisors of the window: a group may have 1/divisor of the window. See "Fairness" in the package documentation.
-// With these divisors, any number of silent groups leaves room for other groups. A fast group needs the large share: an
-// eighth is not enough to keep a stream busy that answers after 10 ms, or core subscribers, whose silence takes 50 ms
-// to establish.
+// The divisors of the window: a group may have 1/divisor of the window. See "Fairness" in the package documentation. A
+// fast group needs the large share. With an eighth, a stream that answers after 10 ms would be idle at times, and so
+// would core subscribers, whose silence takes 50 ms to establish.
 const (
 	windowDivisor = 1
 	groupDivisor  = 8
@@ -19,14 +18,14 @@ const (
 type group struct {
 	parent                *group // nil for the window
 	divisor               int    // while no other group is active, the group may have 1/divisor of the window
-	maxMessages, maxBytes int    // set only for the window: the maximum outstanding
+	maxMessages, maxBytes int    // of the window: its maximum outstanding; zero for other groups
 
 	outstanding, outstandingBytes int         // deliveries that have passed and have no result yet
 	queue                         []*delivery // deliveries that wait to pass
 	queueBytes                    int
 
 	pressure     *pressure // nil while the group is not under pressure
-	lastFull     time.Time // when the group, or a part of the group, last had no room
+	lastFull     time.Time // when the group, or a group below it, last had no room
 	ackedSubject string    // the last subject for which a stream acknowledged
 	ackedAt      time.Time // the time of that acknowledgement
 	removed      bool      // set by removeIfIdle; new deliveries use another group of the same name

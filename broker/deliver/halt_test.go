@@ -71,8 +71,8 @@ func TestHalt(t *testing.T) {
 	})
 }
 
-// TestHaltMatchesOnce: Halt calls isHalted once for each target, and not at each poll: the call is made under the lock
-// that all deliveries need.
+// TestHaltMatchesOnce: TestHaltMatchesOnce: Halt calls isHalted once for each target, and not at each poll: the call is
+// made under the lock that all deliveries need.
 func TestHaltMatchesOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -24,7 +24,7 @@ type kit struct {
 	t    testing.TB
 	end  func()     // ends the deliverer and its inbox, without waiting
 	stop func()     // ends the deliverer and its inbox, and waits until both have ended
-	nc   *nats.Conn // of the other clients
+	nc   *nats.Conn // the connection of the other clients
 	js   jetstream.JetStream
 }
 
@@ -91,9 +91,9 @@ func (c *count) get() int { c.mu.Lock(); defer c.mu.Unlock(); return c.n }
 
 // watched collects the results of one delivery.
 type watched struct {
-	mu      sync.Mutex // guards results and took
+	mu      sync.Mutex // guards results and elapsed
 	results []Result
-	took    time.Duration
+	elapsed time.Duration
 	start   time.Time
 }
 
@@ -106,21 +106,21 @@ func (k *kit) deliver(m Message) *watched {
 	k.Deliver(m, func(r Result) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.results, v.took = append(v.results, r), time.Since(v.start)
+		v.results, v.elapsed = append(v.results, r), time.Since(v.start)
 	})
 	return v
 }
 
-// check checks that the delivery has exactly one result, and that the result came after exactly the time took. Want is
+// check checks that the delivery has exactly one result, and that the result came exactly at the elapsed time. Want is
 // "delivered", "refused <code>" or "unknown: <error>".
-func (v *watched) check(t *testing.T, took time.Duration, want string) {
+func (v *watched) check(t *testing.T, elapsed time.Duration, want string) {
 	t.Helper()
-	time.Sleep(time.Until(v.start.Add(took)))
+	time.Sleep(time.Until(v.start.Add(elapsed)))
 	synctest.Wait()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.results) != 1 {
-		t.Fatalf("%d results after %s, want 1", len(v.results), took)
+		t.Fatalf("%d results after %s, want 1", len(v.results), elapsed)
 	}
 	var got string
 	switch r := v.results[0]; r.Outcome {
@@ -134,8 +134,8 @@ func (v *watched) check(t *testing.T, took time.Duration, want string) {
 	case Unknown:
 		got = fmt.Sprintf("unknown: %v", r.Err)
 	}
-	if got != want || v.took != took {
-		t.Fatalf("%s after %s, want %s after %s", got, v.took, want, took)
+	if got != want || v.elapsed != elapsed {
+		t.Fatalf("%s after %s, want %s after %s", got, v.elapsed, want, elapsed)
 	}
 }
 

@@ -13,25 +13,25 @@ import (
 
 const (
 	snapshotValidity = 5 * time.Second
-	snapshotRenewAge = snapshotValidity / 2 // a use of a snapshot of at least this age requests a new list
-	listTimeout      = 2 * snapshotValidity // of one page, which a cluster collects from all leaders for at most 4 s
+	snapshotRenewAge = snapshotValidity / 2 // from this age on, each use of a snapshot requests a new list
+	listTimeout      = 2 * snapshotValidity // for one page of a list; a cluster collects a page for at most 4 s
 	listPause        = time.Second / 4      // minimum time between two lists
 )
 
-// lookup finds the streams of the account that listen on a subject. It lists all streams only when a subject is looked
-// up and the last list is old. A lookup is safe for concurrent use.
+// lookup finds the streams of the account that listen on a subject. It lists all streams only on request, and at most
+// once in snapshotRenewAge. A lookup is safe for concurrent use.
 type lookup struct {
 	api        jsapi.Asker
 	log        *ratelog.Logger
 	ours       func(stream string) bool // see Config.Ours
-	subjects   *subjects
+	subjects   *subjectLookup
 	listSignal chan struct{}            // capacity 1; has a value if the streams should be listed
 	snapshot   atomic.Pointer[snapshot] // the latest; nil before the first list
 }
 
 func newLookup(api jsapi.Asker, ours func(stream string) bool, log *slog.Logger) *lookup {
 	return &lookup{
-		api: api, ours: ours, log: ratelog.New(log), subjects: newSubjects(), listSignal: make(chan struct{}, 1),
+		api: api, ours: ours, log: ratelog.New(log), subjects: newSubjectLookup(), listSignal: make(chan struct{}, 1),
 	}
 }
 

@@ -73,8 +73,8 @@ func TestManyCoreTargets(t *testing.T) {
 	})
 }
 
-// TestListedAsOftenAsNeeded: during deliveries, the streams are listed every few seconds, and not for each subject.
-func TestListedAsOftenAsNeeded(t *testing.T) {
+// TestListInterval: during deliveries, the streams are listed every few seconds, and not for each subject.
+func TestListInterval(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		api := k.countingAsker()
@@ -156,9 +156,9 @@ func TestManyStreams(t *testing.T) {
 	})
 }
 
-// TestStreamsAway: a stream without a leader is listed by name only. The lookup then uses the stream's last known
+// TestLeaderlessStreams: a stream without a leader is listed by name only. The lookup then uses the stream's last known
 // subjects. If they were never known, the stream may listen on any subject.
-func TestStreamsAway(t *testing.T) {
+func TestLeaderlessStreams(t *testing.T) {
 	p := &natstest.Pages{Answers: []string{
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,
 		`{"total":3,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["A"]}`,
@@ -193,9 +193,9 @@ func TestStreamsAway(t *testing.T) {
 	}
 }
 
-// TestStreamElsewhere: after a stream of another account has acknowledged, silence on subjects with the same first two
-// tokens is no delivery for a minute.
-func TestStreamElsewhere(t *testing.T) {
+// TestStreamOfAnotherAccount: after a stream of another account has acknowledged, silence on subjects with the same
+// first two tokens is no delivery for a minute.
+func TestStreamOfAnotherAccount(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		var away atomic.Bool

@@ -12,10 +12,10 @@ const (
 	// firstJudgement is the minimum time until a group that answers is judged for the first time, because the first
 	// answers of a burst come slowly.
 	firstJudgement = 4 * judgeInterval
-	// A group is fast if it takes fastRate messages a second, or if it takes fastBytes bytes a second and a whole window
-	// of bytes within fastPeriod. Any number of messages may wait for a fast group: a message that is given back costs
-	// two more hops, which on a busy machine would make the group slow. Bytes count memory, about 2 KiB for a small
-	// message. Without fastBytes, every group would be fast if the window is small.
+	// A group is fast if it takes fastRate messages a second, or if it takes fastBytes bytes a second and a whole
+	// window of bytes within fastPeriod. Any number of messages may wait for a fast group: a message that is given back
+	// costs two more hops, which on a busy machine would make the group slow. Bytes count memory, about 2 KiB for a
+	// small message. Without fastBytes, every group would be fast if the window is small.
 	fastRate   = 2000
 	fastBytes  = 8 << 20
 	fastPeriod = 4 * time.Second
@@ -24,12 +24,12 @@ const (
 	maxQueueTime = 3 * time.Second
 	// A group that is not fast may have at most 1/slowDivisor of the window, waiting and outstanding together.
 	slowDivisor = 4
-	// pressureMemory is the time for which the judgement of a group is kept, from the time at which the group last had no
-	// room.
+	// pressureMemory is the time for which the judgement of a group is kept, from the time at which the group last had
+	// no room.
 	pressureMemory = time.Minute
 	// A delivery that is given back comes again when its group should have room. If the group is silent, the delivery
-	// comes again after twice the time since the group's last answer, but at the earliest after minStall and at the latest
-	// after maxStall.
+	// comes again after twice the time since the group's last answer, but at the earliest after minStall and at the
+	// latest after maxStall.
 	minStall = time.Second
 	maxStall = 30 * time.Second
 )
@@ -154,7 +154,8 @@ func fast(rate, bytes float64, windowBytes int) bool {
 	return rate >= fastRate || bytes >= max(fastBytes, float64(windowBytes)/fastPeriod.Seconds())
 }
 
-// exceeds reports whether the group may not have these numbers of messages and bytes, waiting and outstanding together.
+// exceeds reports whether these numbers of messages and bytes, waiting and outstanding together, are above the group's
+// bound.
 func (g *group) exceeds(messages, bytes int) bool {
 	p, w := g.pressure, g.window()
 	if fast(p.rate, p.rateBytes, w.maxBytes) {

@@ -13,7 +13,7 @@ func TestJudgeGroup(t *testing.T) {
 	const window = 40_000
 	for name, tt := range map[string]struct {
 		waiting int
-		answers int           // in the first second
+		answers int           // answers in the first second
 		back    int           // number of messages given back
 		first   time.Duration // until the first of them should come again; zero: not checked
 	}{
@@ -92,7 +92,7 @@ func TestLargeShare(t *testing.T) {
 		check("at first", window/groupDivisor)
 		slice(inTime - 1)
 		check("nearly fast", window/groupDivisor)
-		slice(inTime + 1) // with the first slice, because the group is not judged yet
+		slice(inTime + 1) // measured together with the previous slice, because the group is not judged yet
 		check("fast", window/largeDivisor)
 		fill(t, gs, "b.x", window/largeDivisor/groupDivisor)
 		if _, ok := gs.send("b.x", 1); ok {

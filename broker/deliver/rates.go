@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// MaxRate is the maximum rate, in messages per second. No target is faster, so a larger rate would have no effect.
+// MaxRate is the maximum rate, in messages per second. It is above the throughput of a broker.
 const MaxRate = 1_000_000
 
 // Rates are the maximum messages per second for targets. A target that no rule matches has no maximum. Each subject
@@ -37,7 +37,7 @@ func (r Rates) Validate() error {
 	var errs []error
 	for _, rule := range r {
 		if rule.Value < 1 || rule.Value > MaxRate {
-			errs = append(errs, fmt.Errorf("rate %d for %s: 1 to %d messages per second",
+			errs = append(errs, fmt.Errorf("rate %d for %s: want 1 to %d messages per second",
 				rule.Value, rule.Pattern, MaxRate))
 		}
 	}

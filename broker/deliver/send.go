@@ -86,7 +86,7 @@ func (d *Deliverer) send(dl *delivery) {
 		now := time.Now()
 		e := d.gather(dl, answer, err, now)
 		v := judge(e)
-		v.result.At = e.at
+		v.result.Time = e.at
 		d.act(dl, v, now)
 		return v.pending
 	}
@@ -120,7 +120,7 @@ func (d *Deliverer) act(dl *delivery, v verdict, now time.Time) {
 	case !v.pending:
 		d.finish(dl, v, now)
 	case v.ignoredStream != "":
-		dl.ignoredStream, dl.arrivedBy = v.ignoredStream, v.result.At
+		dl.ignoredStream, dl.arrivedBy = v.ignoredStream, v.result.Time
 	}
 }
 

@@ -71,9 +71,9 @@ func TestServiceMissing(t *testing.T) {
 	})
 }
 
-// TestServiceBehindStream: a stream also listens on the service's subject. The acknowledgement or refusal of the stream
-// does not count as the service's reply.
-func TestServiceBehindStream(t *testing.T) {
+// TestServiceSubjectInStream: a stream also listens on the service's subject. The acknowledgement or refusal of the
+// stream does not count as the service's reply.
+func TestServiceSubjectInStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"svc.>"},
@@ -96,7 +96,7 @@ func TestServiceLikeStream(t *testing.T) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"audit.>"}})
 		k.subscribe("svc", func(m *nats.Msg) { _ = m.Respond([]byte(`{"stream":"AUDIT","seq":3}`)) })
-		k.send("svc", message.ModeRequest).check(t, replyTimeout, "delivered") // the streams were not known
+		k.send("svc", message.ModeRequest).check(t, replyTimeout, "delivered") // the streams are not known until the timeout
 		k.subscribe("ui", nil)
 		k.send("ui", message.ModeAuto).check(t, 2*silence, "delivered")
 		k.send("svc", message.ModeRequest).check(t, 0, "delivered")

@@ -13,10 +13,10 @@ const (
 	maxCachedAnswers  = 1 << 16 // when the cache is full, it is cleared
 )
 
-// subjects looks up whether a stream listens on a single subject. This lookup is needed while some streams have had no
-// leader since the start of this process: the list of streams lacks their subjects, but the cluster knows them. A
-// subjects is safe for concurrent use.
-type subjects struct {
+// subjectLookup finds out whether a stream listens on a single subject. It is needed while a stream has had no leader
+// since the start of this process: the list of streams lacks the subjects of that stream, but the cluster knows them. A
+// subjectLookup is safe for concurrent use.
+type subjectLookup struct {
 	queue chan string // subjects to look up
 
 	mu      sync.Mutex        // guards answers
@@ -31,13 +31,13 @@ type answer struct {
 
 func (a answer) valid() bool { return time.Since(a.at) < snapshotValidity }
 
-func newSubjects() *subjects {
-	return &subjects{queue: make(chan string, maxQueuedSubjects), answers: make(map[string]answer)}
+func newSubjectLookup() *subjectLookup {
+	return &subjectLookup{queue: make(chan string, maxQueuedSubjects), answers: make(map[string]answer)}
 }
 
 // listenerKind returns the kind of stream that listens on a subject which matches no described stream. If the kind is
 // unknown, listenerKind queues the subject, so that a later call returns the kind.
-func (s *subjects) listenerKind(subject string) listenerKind {
+func (s *subjectLookup) listenerKind(subject string) listenerKind {
 	switch a := s.cached(subject); {
 	case !a.valid():
 		select {
@@ -52,7 +52,7 @@ func (s *subjects) listenerKind(subject string) listenerKind {
 }
 
 // run looks up subjects until ctx ends.
-func (s *subjects) run(ctx context.Context, api jsapi.Asker) {
+func (s *subjectLookup) run(ctx context.Context, api jsapi.Asker) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,7 +84,7 @@ func streamListens(ctx context.Context, api jsapi.Asker, subject string) (bool, 
 }
 
 // cached returns the cached answer for a subject, or the zero answer, which is not valid.
-func (s *subjects) cached(subject string) answer {
+func (s *subjectLookup) cached(subject string) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.answers[subject]

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// minSweep is the minimum number of targets, of groups or of keys for a sweep, which removes idle ones.
+// minSweep is the minimum number of values of a map for a sweep.
 const minSweep = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
@@ -19,8 +19,8 @@ type targets struct {
 	pacer     string    // the unique name of this deliverer in the names of turns
 	start     time.Time // start of the deliverer's clock
 
-	sweepAt     int // for sweep of bySubject
-	sweepKeysAt int // for sweep of byKey
+	sweepAt     int // the number of targets for the next sweep
+	sweepKeysAt int // the number of keys for the next sweep
 }
 
 // target is the state of one subject.

@@ -24,9 +24,9 @@ func TestRate(t *testing.T) {
 		var pacer string
 		deliver := func(target, paced string) string {
 			got := "sent"
-			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) {
+			k.Deliver(Message{Target: target, Mode: message.ModeCore, Turn: paced}, func(r Result) {
 				if r.Outcome == Paced {
-					turns, pacer = append(turns, r.RetryAt.Sub(start)), r.Paced
+					turns, pacer = append(turns, r.RetryAt.Sub(start)), r.Turn
 					got = "later"
 				}
 			})
@@ -79,7 +79,7 @@ func TestRateOfAnother(t *testing.T) {
 		start, last := time.Now(), time.Duration(0)
 		for range 50 {
 			for _, paced := range []string{"", "another"} {
-				k.Deliver(Message{Target: "slow", Mode: message.ModeCore, Paced: paced}, func(r Result) {
+				k.Deliver(Message{Target: "slow", Mode: message.ModeCore, Turn: paced}, func(r Result) {
 					if r.Outcome == Paced {
 						last = r.RetryAt.Sub(start)
 					}

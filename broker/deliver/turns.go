@@ -6,34 +6,36 @@ import (
 	"time"
 )
 
-// turnMissed is the lateness from which on a message has missed its turn. On a busy machine, messages are less late.
+// turnMissed is the lateness from which on a message has missed its turn. Even on a busy machine, a message is less
+// late unless the broker could send nothing.
 const turnMissed = 250 * time.Millisecond
 
 // turns gives turns to the messages of one bucket. A turn is a time at which the rate permits one message; successive
 // turns are an interval apart. Messages get turns in the order in which they come.
 //
-// Turns are times of the bucket's own clock. The clock stops while the target is halted, and is set back by the time
-// lost when messages have missed their turns: otherwise all missed turns would be due at the same time. So a message
-// keeps its place: it comes at the original time of its turn, is given back with the postponed time, and waits again.
+// Turns are times of the bucket's own clock. The clock stops while the target is halted. When messages have missed
+// their turns, the clock is set back by the lost time. Otherwise all missed turns would be due at the same time. So the
+// order of the messages does not change: a message comes at the original time of its turn, is given back with the
+// postponed time, and waits again.
 //
 // The bucket's clock starts together with the deliverer's clock. Times of either clock are durations since that start.
 type turns struct {
 	interval time.Duration // between two messages; zero if there is no rate
 	nextFree time.Duration // the first turn that is not given yet
-	lastSent time.Duration // the last turn in which a message was sent
+	lastSent time.Duration // the latest turn in which a message was sent
 	lag      time.Duration // the lag of the clock behind the deliverer's clock
 	halted   bool          // the clock is stopped
 	haltedAt time.Duration // when the clock stopped, by the deliverer's clock
-	round    int           // incremented when the clock is set back, and when turns are revoked
+	revision int           // incremented when the clock is set back, and when turns are revoked
 
-	firstValidRound int           // the first round whose turns are not revoked
-	lastRevoked     time.Duration // the last revoked turn, by the deliverer's clock
+	firstValidRevision int           // the first revision whose turns are not revoked
+	lastRevoked        time.Duration // the latest revoked turn, by the deliverer's clock
 }
 
 // turn is the turn of one message.
 type turn struct {
-	at    time.Duration
-	round int // the value of turns.round when the turn was given
+	at       time.Duration
+	revision int // the value of turns.revision when the turn was given
 }
 
 // now returns the time of the bucket's clock when the deliverer's clock shows elapsed.
@@ -62,7 +64,7 @@ func (t *turns) halt(halted bool, elapsed time.Duration) {
 // setBack sets the clock back, which postpones all turns that were given.
 func (t *turns) setBack(d time.Duration) {
 	t.lag += d
-	t.round++
+	t.revision++
 }
 
 // postpone handles a message that comes late for its turn, and reports whether the message still has a turn.
@@ -83,8 +85,8 @@ func (t *turns) postpone(at, now time.Duration) bool {
 		t.setBack(min(idleTime, lateness+turnMissed))
 	default:
 		t.lastRevoked = max(t.lastRevoked, t.nextFree+t.lag)
-		t.round++
-		t.firstValidRound = t.round
+		t.revision++
+		t.firstValidRevision = t.revision
 		t.nextFree = t.lastSent + t.interval
 		return false
 	}
@@ -105,17 +107,17 @@ func (ts *targets) pace(t *target, m Message) (r Result, sendNow bool) {
 	}
 	elapsed := time.Since(ts.start)
 	now := b.now(elapsed)
-	tn, valid := ts.turnOf(m.Paced)
-	valid = valid && tn.round >= b.firstValidRound
+	tn, valid := ts.turnOf(m.Turn)
+	valid = valid && tn.revision >= b.firstValidRevision
 	if valid && m.Repeated {
 		return Result{}, true
 	}
-	if lateness := now - tn.at; valid && (lateness >= turnMissed || lateness > 0 && tn.round != b.round) {
+	if lateness := now - tn.at; valid && (lateness >= turnMissed || lateness > 0 && tn.revision != b.revision) {
 		valid = b.postpone(tn.at, now)
 		now = b.now(elapsed)
 	}
-	// A message of the present round comes in its turn by the lane's clock, which may be slightly fast.
-	if valid && (tn.at <= now || tn.round == b.round) {
+	// A message of the present revision comes in its turn by the lane's clock, which may be slightly fast.
+	if valid && (tn.at <= now || tn.revision == b.revision) {
 		b.lastSent = max(b.lastSent, tn.at)
 		return Result{}, true
 	}
@@ -134,7 +136,7 @@ func (ts *targets) pace(t *target, m Message) (r Result, sendNow bool) {
 		b.lastSent = at
 		return Result{}, true
 	}
-	return Result{Outcome: Paced, RetryAt: sendAt, Paced: ts.nameOf(turn{at: at, round: b.round})}, false
+	return Result{Outcome: Paced, RetryAt: sendAt, Turn: ts.nameOf(turn{at: at, revision: b.revision})}, false
 }
 
 // halt stops the clocks of the halted targets, and restarts the clocks of all other targets. The clock of a key does
@@ -150,17 +152,17 @@ func (ts *targets) halt(isHalted func(target string) bool) {
 
 // nameOf returns the name of a turn, for a message to carry.
 func (ts *targets) nameOf(t turn) string {
-	return ts.pacer + "." + strconv.FormatInt(int64(t.round), 36) + "." + strconv.FormatInt(int64(t.at), 36)
+	return ts.pacer + "." + strconv.FormatInt(int64(t.revision), 36) + "." + strconv.FormatInt(int64(t.at), 36)
 }
 
 // turnOf parses a name that nameOf returned. Ok is false for a turn that another deliverer gave.
 func (ts *targets) turnOf(name string) (turn, bool) {
 	pacer, rest, _ := strings.Cut(name, ".")
-	roundText, atText, ok := strings.Cut(rest, ".")
+	revisionText, atText, ok := strings.Cut(rest, ".")
 	if pacer != ts.pacer || !ok {
 		return turn{}, false
 	}
-	round, errRound := strconv.ParseInt(roundText, 36, 0)
+	revision, errRevision := strconv.ParseInt(revisionText, 36, 0)
 	at, errAt := strconv.ParseInt(atText, 36, 64)
-	return turn{at: time.Duration(at), round: int(round)}, errRound == nil && errAt == nil
+	return turn{at: time.Duration(at), revision: int(revision)}, errRevision == nil && errAt == nil
 }

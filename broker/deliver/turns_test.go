@@ -19,7 +19,7 @@ type queue struct {
 // ask delivers a message, and returns the wait until its turn. The wait is zero if the message was sent.
 func (q *queue) ask(target, number string) (wait time.Duration) {
 	id := target + " " + number
-	q.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: q.turns[id].Paced}, func(r Result) {
+	q.Deliver(Message{Target: target, Mode: message.ModeCore, Turn: q.turns[id].Turn}, func(r Result) {
 		if r.Outcome == Paced { // reported immediately
 			q.turns[id], wait = r, time.Until(r.RetryAt)
 		}
@@ -121,7 +121,7 @@ func TestMissedTurnOfOne(t *testing.T) {
 		if got, want := q.ask("slow.a", "6"), time.Second; got != want {
 			t.Errorf("message 6 waits for %s, want %s", got, want)
 		}
-		q.Deliver(Message{Target: "slow.a", Mode: message.ModeCore, Paced: q.turns["slow.a 1"].Paced, Repeated: true},
+		q.Deliver(Message{Target: "slow.a", Mode: message.ModeCore, Turn: q.turns["slow.a 1"].Turn, Repeated: true},
 			func(r Result) {
 				if r.Outcome == Paced {
 					t.Errorf("a repeated message waits until %s", r.RetryAt)
@@ -170,7 +170,7 @@ func TestTurnsOfKeys(t *testing.T) {
 // TestTurnNames: the name of a turn has at most 32 characters, as in older brokers, and is parsed to the same turn.
 func TestTurnNames(t *testing.T) {
 	ts := newTargets(Limits{}, nil)
-	for _, want := range []turn{{}, {at: 1, round: 1}, {at: 10 * 366 * 24 * time.Hour, round: 1 << 30}} {
+	for _, want := range []turn{{}, {at: 1, revision: 1}, {at: 10 * 366 * 24 * time.Hour, revision: 1 << 30}} {
 		name := ts.nameOf(want)
 		if got, ok := ts.turnOf(name); !ok || got != want || len(name) > 32 {
 			t.Errorf("%s is read as %v, %v; want %v", name, got, ok, want)

@@ -192,7 +192,7 @@ func TestDeliveryTimeUsesItsProof(t *testing.T) {
 	later := now.Add(time.Second)
 	slow := leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}
 	w.clock.Record(slow)
-	to.done(deliver.Result{Outcome: deliver.Delivered, At: now.Add(time.Microsecond)})
+	to.done(deliver.Result{Outcome: deliver.Delivered, Time: now.Add(time.Microsecond)})
 	var at time.Time
 	w.engine.Settings.Ended = func(e config.Ended) { at = e.At }
 	w.mail.Take()[0].handle(w, w.moment(later))

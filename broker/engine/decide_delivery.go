@@ -49,7 +49,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, wait time.Dura
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		request := f.request
-		request.RetryAt, request.Reservation, request.DeferralReason = m.now.Add(wait).Stamp(), r.Paced, ""
+		request.RetryAt, request.Reservation, request.DeferralReason = m.now.Add(wait).Stamp(), r.Turn, ""
 		return step{kind: pace, request: &request}
 	case deliver.Expired:
 		return step{kind: dead, problem: message.Problemf(message.Expired,

@@ -31,7 +31,7 @@ func (w *worker) fire(f *flight, m moment) {
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
 		PutHeader: f.request.PutTargetHeader, // the request is unchanged until done is called
-		RateKey:   f.request.RateKey, Paced: f.request.Reservation, Repeated: f.tries > 0, Owner: w,
+		RateKey:   f.request.RateKey, Turn: f.request.Reservation, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))
@@ -40,7 +40,7 @@ func (w *worker) fire(f *flight, m moment) {
 	// may be weaker, and could put the time of the delivery before the due time.
 	now, local := m.now, m.local
 	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
-		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(local))})
+		w.mail.Put(delivered{f, r, now.Add(r.Time.Sub(local))})
 	})
 }
 

@@ -35,7 +35,7 @@ func TestAfterDelivery(t *testing.T) {
 	failed := func(err error) deliver.Result { return deliver.Result{Outcome: deliver.Unknown, Err: err} }
 	silence := failed(acks.ErrTimeout)
 	stalled := ended(deliver.Stalled)
-	paced := deliver.Result{Outcome: deliver.Paced, Paced: "x"}
+	paced := deliver.Result{Outcome: deliver.Paced, Turn: "x"}
 	tooLarge := deliver.Result{Outcome: deliver.Refused, Code: jsapi.CodeTooLarge}
 	for _, tt := range []struct {
 		name     string
@@ -207,7 +207,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 		}
 	}
 	f = &flight{request: message.Request{DeferralReason: stalledReason, LastError: "no stock"}}
-	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Paced: "x"}, time.Second)
+	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Turn: "x"}, time.Second)
 	if s.request.DeferralReason != "" || s.request.LastError != "no stock" {
 		t.Errorf("with a reserved send time: %+v", *s.request)
 	}
