@@ -63,7 +63,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	return c
 }
 
-// query returns the query of the flags.
+// query converts the flags to a query.
 func (o aheadOptions) query() (inspect.ForecastQuery, error) {
 	query, err := inspect.ParseForecastQuery(o.length, o.unit)
 	if err != nil {

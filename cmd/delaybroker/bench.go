@@ -32,18 +32,18 @@ var benchFlags = map[string][]bench.Scenario{
 	"rate":       {bench.Steady, bench.Chain, bench.Timers},
 	"for":        {bench.Steady, bench.Chain, bench.Pending, bench.Idle, bench.Timers, bench.Rounds},
 	"count":      {bench.Burst, bench.Core, bench.Ingest, bench.Pending, bench.Timers, bench.Rounds},
-	"size":       benchMessages,
+	"size":       messageScenarios,
 	"delay":      {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending, bench.Timers},
-	"targets":    benchMessages,
-	"publishers": benchMessages,
+	"targets":    messageScenarios,
+	"publishers": messageScenarios,
 	"to":         {bench.Steady, bench.Burst, bench.Chain},
 	"cancel":     {bench.Timers},
 	"timers":     {bench.Timers},
 	"every":      {bench.Rounds},
 }
 
-// benchMessages are the scenarios with messages.
-var benchMessages = slices.DeleteFunc(slices.Clone(bench.Scenarios), func(s bench.Scenario) bool {
+// messageScenarios are the scenarios in which bench publishes messages.
+var messageScenarios = slices.DeleteFunc(slices.Clone(bench.Scenarios), func(s bench.Scenario) bool {
 	return s == bench.Idle
 })
 
@@ -199,7 +199,7 @@ func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err e
 	}
 	ctx, stop := withInterrupt(ctx)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second signal kills the process
+	defer context.AfterFunc(ctx, stop)() // after the first signal, so that a second signal kills the process
 	host, end, err := a.benchHost(ctx, plan)
 	if err != nil {
 		return err

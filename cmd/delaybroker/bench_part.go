@@ -51,7 +51,8 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 }
 
 // withheld reports whether a setting is kept from the processes of the run. Two brokers cannot share some settings, and
-// others would restrict the targets. If the run has its own server, the settings that name a server are withheld too.
+// DELAY_TARGETS and DELAY_RATE would restrict the run. If the run has its own server, the settings that name a server
+// are withheld too.
 func (b benchParts) withheld(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
@@ -77,7 +78,8 @@ func freeAddress() (string, error) {
 	return "", fmt.Errorf("find an address for the broker's probes: %w", err)
 }
 
-// benchPartCommand is only for bench. The process ends when its stdin is closed, which happens even if bench is killed.
+// benchPartCommand returns the hidden command that bench starts for each process of a run. The process ends when its
+// stdin is closed, so it ends even if bench is killed.
 func (a *app) benchPartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "bench-part PART",
@@ -85,7 +87,8 @@ func (a *app) benchPartCommand() *cobra.Command {
 		Hidden: true,
 		Args:   argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			signal.Ignore(os.Interrupt) // a terminal sends it to all processes, and bench must clean up first
+			// A terminal sends SIGINT to this process too, but bench must clean up before this process ends.
+			signal.Ignore(os.Interrupt)
 			return a.benchPart(cmd.Context(), bench.Part(args[0]), cmd.InOrStdin())
 		},
 	}
@@ -111,7 +114,8 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 	return bench.RunPart(ctx, part, a.benchDialer(ctx, cfg.Access, cfg.Broker), stdin, a.Out)
 }
 
-// benchServer is a NATS server with the fsync policy of the embedded server. Its directory is removed at the end.
+// benchServer runs a NATS server with the fsync policy of the embedded server, until stdin is closed. It removes the
+// server's directory at the end.
 func (a *app) benchServer(stdin io.Reader) (err error) {
 	cfg, err := settings.Read()
 	if err != nil {
@@ -163,8 +167,8 @@ func (l *readyLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// benchHost returns the server to measure, which is the configured one or a temporary one, and the commands of the
-// other processes of the run. end stops a temporary server.
+// benchHost returns the server to measure, and the commands of the other processes of the run. If the settings name no
+// server, benchHost starts a temporary server, which end stops.
 func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
 	cfg, err := settings.Read()
 	if err != nil {

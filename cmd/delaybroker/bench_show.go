@@ -23,7 +23,7 @@ type benchLine struct {
 	app      *app
 	rounds   int
 	lastDraw time.Time // when the line was last drawn; zero if never
-	lastStep string    // the last printed step, if there is no terminal
+	lastStep string    // the last shown step
 }
 
 func (l *benchLine) show(p bench.Progress) {
@@ -48,7 +48,8 @@ func (l *benchLine) show(p bench.Progress) {
 	l.lastStep = text
 }
 
-// formatProgress returns the bars and numbers of published and arrived messages, and "" before the first publish.
+// formatProgress returns the bars and numbers of published and arrived messages. It returns "" before the first
+// publish.
 func formatProgress(p bench.Progress) string {
 	if p.Count == 0 || p.Accepted == 0 {
 		return ""
@@ -106,7 +107,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	})
 	columns := []terminal.Column{{Name: "side"}, {Name: "round", Drop: 1, Hidden: r.Plan.Rounds == 1}}
 	for i, m := range metrics {
-		c := terminal.Column{Name: m.Name, Drop: 2 + i} // the first columns matter most
+		c := terminal.Column{Name: m.Name, Drop: 2 + i} // a narrow terminal loses the last metrics first
 		if !m.Main {
 			c.Drop += len(metrics)
 		}

@@ -14,7 +14,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// An app is shared by all commands.
+// An app has the state that all commands share.
 type app struct {
 	terminal.Printer
 	helpErr    error // an error if flags or arguments accompany a request for help; nil otherwise
@@ -31,7 +31,7 @@ variables.
 
 exit codes: 0 done, 1 failed, 2 bad arguments or settings`
 
-// run runs the command of the arguments until it ends. The command serve ends with ctx.
+// run runs the command that args name. The end of ctx stops the command serve.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	a := &app{Printer: terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
@@ -43,8 +43,8 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) error {
 	return cmp.Or(root.ExecuteContext(ctx), a.helpErr, a.Failure())
 }
 
-// checkHelp makes help together with flags or arguments a usage error. The flags would have no effect, and -h may have
-// been meant as an argument.
+// checkHelp reports a usage error if flags or arguments accompany a request for help. They would have no effect, and -h
+// may have been meant as an argument.
 func (a *app) checkHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -80,7 +80,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.connection.addTo(
 		a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
 	)...)
-	// The operators' commands read the broker's settings, so that they use the same configuration.
+	// The commands for operators read the broker's settings, so that they use the broker's configuration.
 	root.AddCommand(a.connection.addTo(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),

@@ -116,7 +116,7 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 // A progress shows the progress of a command on a terminal, with a bar or with a line every two seconds.
 type progress struct {
 	app     *app
-	rows    bool // rows will be printed, which a bar would overwrite
+	rows    bool // the command prints rows, which a bar would overwrite
 	bar     *terminal.Bar
 	limiter ratelog.Limit
 	started bool // update was called before

@@ -88,8 +88,8 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 	return a.runLetters(ctx, w)
 }
 
-// editLetter lets a person edit one letter, and returns the changes. Check validates the edit. If the edit is invalid,
-// the file is kept, and the error has its path.
+// editLetter lets a person edit a file with the text of one letter, and returns the changes. Check validates the edit.
+// If the edit is invalid, editLetter keeps the file, and the error has the path.
 func (a *app) editLetter(
 	ctx context.Context, l deadletter.Letter, check func(deadletter.Edit) error,
 ) (edit deadletter.Edit, err error) {

@@ -73,7 +73,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		if matching++; limit > 0 && listed == limit {
 			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() &&
 				len(f.IDs)+len(f.Sequences) == 0 {
-				matching = int(selected) // the server's filter is enough, so the others need not be read
+				matching = int(selected) // the server has counted the matching letters, so no further one is read
 				break
 			}
 			continue
@@ -96,8 +96,8 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	switch {
 	case failed != nil:
 	case matching > listed:
-		const more = "%d of %d dead letters; --limit shows more, --by code,target,reason counts them\n"
-		fmt.Fprintf(a.Err, more, listed, matching)
+		const format = "%d of %d dead letters; --limit shows more, --by code,target,reason counts them\n"
+		fmt.Fprintf(a.Err, format, listed, matching)
 	case !a.JSON:
 		fmt.Fprintln(a.Err, terminal.Counted(matching, "dead letter"))
 	}

@@ -28,8 +28,8 @@ func (a *app) deadResendCommand() *cobra.Command {
 		Short: "Deliver dead letters, with changes if necessary",
 		Long: `Put the messages back into the broker's lanes, with all their attempts, and remove each letter after its
 message is stored there. A message keeps its Delay-Id, and so its Nats-Msg-Id at the target. A due message is
-delivered immediately. Others are delivered when they are due, for example some with the code bad_target. The broker
-checks the target and DELAY_TARGETS again.
+delivered immediately. A message that is not yet due, for example with the code bad_target, is delivered when it is due.
+The broker checks the target and DELAY_TARGETS again.
 
 --header, --drop-header and --body change all selected letters in the same way. --edit opens each of them in $VISUAL or
 $EDITOR, and resends the changed ones. Headers of the broker and of the server cannot be changed, except Delay-Until,

@@ -11,7 +11,8 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errLettersLeft is returned when some of the selected letters were left. The output already says so.
+// errLettersLeft is returned when a run neither resent nor removed some of the selected letters. The output already
+// says so.
 var errLettersLeft = errors.New("some dead letters were left")
 
 // letterRun is a run that resends or removes letters.
@@ -19,7 +20,7 @@ type letterRun struct {
 	deadLetters
 	*inspect.LetterWork
 	dryRun  bool
-	skipped []inspect.LetterOutcome // outcomes of letters that are not part of the work
+	skipped []inspect.LetterOutcome // outcomes of selected letters that LetterWork excludes
 }
 
 // letterSummary is printed at the end of a run. After a failure, it counts the letters done so far.
@@ -29,7 +30,7 @@ type letterSummary struct {
 	Outcomes []inspect.LetterOutcome `json:"outcomes"`
 }
 
-// runLetters resends or removes letters. It ends when all are done, after a failure, or at a signal.
+// runLetters resends or removes letters. It ends after the last letter, after a failure, or at a signal.
 func (a *app) runLetters(ctx context.Context, w letterRun) error {
 	interrupted, stop := withInterrupt(ctx)
 	defer stop()

@@ -17,9 +17,9 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// letterView is a dead letter as JSON. Unknown fields are left out.
+// letterView is a dead letter as JSON. It leaves out fields whose value is unknown.
 type letterView struct {
-	Number       uint64    `json:"number"` // its sequence in the stream
+	Number       uint64    `json:"number"` // sequence of the letter in its stream
 	Since        time.Time `json:"dead_since"`
 	Code         string    `json:"code"`
 	Reason       string    `json:"reason"`
@@ -29,12 +29,12 @@ type letterView struct {
 	Accepted     time.Time `json:"accepted,omitzero"`
 	Due          time.Time `json:"due,omitzero"`
 	Expires      time.Time `json:"expires,omitzero"`
-	Attempts     int       `json:"attempts"` // failed ones
+	Attempts     int       `json:"attempts"` // number of refusals
 	FirstFailure time.Time `json:"first_failure,omitzero"`
 	LastFailure  time.Time `json:"last_failure,omitzero"`
 	contentView
 	Unreadable string `json:"unreadable,omitempty"`
-	// Unproven is the reason to doubt that a broker wrote the letter. The command show also checks the payload.
+	// Unproven is the reason to doubt that a broker wrote the letter. Only the command show checks the payload too.
 	Unproven string `json:"unproven,omitempty"`
 }
 

@@ -11,8 +11,8 @@ func (a *app) demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Show delayed messages with a temporary server and broker, in ten seconds",
 		Long: `Start a NATS server and a broker in a temporary directory, publish some delayed messages to a stream and
-to a core subscriber, and show their arrival. At the end, demo removes everything. It changes no setting and no running
-server.`,
+to a core subscriber, and show their arrival. At the end, demo removes the server and the directory. It changes no
+setting and no running server.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := withInterrupt(cmd.Context())

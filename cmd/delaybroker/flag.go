@@ -17,7 +17,7 @@ import (
 	"delaybroker/levels"
 )
 
-// A parsedFlag is a flag that is parsed when it is set, so that the error names the flag.
+// A parsedFlag parses its text in Set, so that pflag adds the name of the flag to an error.
 type parsedFlag[T any] struct {
 	value *T     // receives the value
 	kind  string // type of the value, in the help
@@ -41,7 +41,7 @@ var (
 	errMoment  = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
 )
 
-// addFlag adds a flag whose text is parsed.
+// addFlag adds a flag with a parser of its text.
 func addFlag[T any](f *pflag.FlagSet, value *T, name, usage string, parse func(text string) (T, error)) {
 	f.Var(&parsedFlag[T]{value: value, kind: "string", parse: parse}, name, usage)
 }
@@ -73,7 +73,7 @@ func parseMoment(text string) (time.Time, error) {
 // noBound is the upper bound of a flag that has none.
 const noBound = math.MaxInt
 
-// addCountFlag adds a flag for a whole number from low to high, with an initial value.
+// addCountFlag adds a flag for a whole number from low to high, both included. Without the flag, the number is initial.
 func addCountFlag[N int | uint64](
 	f *pflag.FlagSet, value *N, name, short string, initial, low, high int, usage string,
 ) {

@@ -73,7 +73,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	return c
 }
 
-// query returns the query of the flags. Durations count back from now.
+// query converts the flags to a query. Durations count back from now.
 func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
 	q = o.Query
 	if q.Since, q.Until, err = parsePeriod(o.since, o.until, now); err != nil {
@@ -165,7 +165,7 @@ func newRecordView(e journal.Entry) recordView {
 
 // completenessView is the last line of JSON. It describes the completeness of the answer.
 type completenessView struct {
-	Complete       bool      `json:"complete"` // no record is missing for the requested time
+	Complete       bool      `json:"complete"` // no record is missing for the requested period
 	Begins         time.Time `json:"journal_begins,omitzero"`
 	MaxAge         float64   `json:"kept_seconds"`
 	Read           uint64    `json:"looked"`

@@ -88,7 +88,8 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 	return nil
 }
 
-// watchLevels shows the lanes until ctx ends. It does not wait for a handover of lanes.
+// watchLevels shows the lanes until ctx ends. It does not wait for the end of a handover: the next update shows the new
+// owner.
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	_, _, isScreen := terminal.Size(a.Out)
 	if isScreen = isScreen && !a.JSON; isScreen {
@@ -127,7 +128,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 	}
 	dropState := 2
 	if !slices.ContainsFunc(v.Lanes, func(l inspect.Lane) bool { return l.State != inspect.Serving }) {
-		dropState = 6 // all lanes have the same state
+		dropState = 6 // the first column that a narrow terminal loses, since all lanes are serving
 	}
 	s := a.Sheet([]terminal.Column{
 		{Name: "lane"}, {Name: "delay"}, {Name: "pending"},
@@ -172,7 +173,7 @@ func laneCells(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.Instance == "":
-	case l.Owner == "", l.Owner == inspect.OwnerReads: // no instance reads a paused lane, but one owns it
+	case l.Owner == "", l.Owner == inspect.OwnerReads: // the lane of a pause has an instance, but no reader
 		owner = l.Instance
 	default:
 		owner += ": " + l.Instance

@@ -42,7 +42,7 @@ func (a *app) withSession(
 	return do(ctx, s)
 }
 
-// withInspector connects with the settings, and runs a command with an inspector, until the command ends or is
+// withInspector connects with the broker's settings, and runs a command with an inspector, until the command ends or is
 // interrupted.
 func (a *app) withInspector(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
 	ctx, stop := withInterrupt(cmd.Context())
@@ -87,7 +87,8 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 	return i, nil
 }
 
-// openBySettings connects for provision, which uses only the settings. The caller closes the inspector.
+// openBySettings connects with the broker's settings, and reads no settings from the streams. The caller closes the
+// inspector.
 func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
 	a.warnUnknownSettings()
 	nc, err := a.connect(ctx, cfg.Access)
@@ -125,9 +126,9 @@ func (c *connection) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.creds, "creds", "", "credentials file of a user; replaces the user in NATS_* variables")
 }
 
-// export writes the flags into the environment of this process, from which the settings and the processes of bench read
-// them. A flag for a user hides the variables for another user. A context also hides the variable for a server: the
-// command must not reach the server of a forgotten variable.
+// export writes the flags into the environment of this process, for package settings and the processes of bench. A flag
+// for a user hides the variables for another user. A context also hides the variable for a server: the command must not
+// reach the server of a forgotten variable.
 func (c connection) export() error {
 	user := []string{"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN"}
 	for _, flag := range []struct {

@@ -138,13 +138,13 @@ func gapLines(silent []string, hasHeaderTargets bool) (lines []string) {
 	return lines
 }
 
-// nextPage returns the flags of the next page. If --most ended the query before the page was full, nextPage raises it,
-// since the same number would end at the same place.
+// nextPage returns the flags of the next page. If --most ended the query before the page was full, nextPage raises
+// --most, since the same number would end at the same place.
 func nextPage(flags *pflag.FlagSet, l inspect.PendingList, maxRead uint64) string {
 	if l.Truncated {
 		_ = flags.Set("most", strconv.FormatUint(2*maxRead, 10)) // cannot fail: the value is within the bounds
 	}
-	_ = flags.Set("cursor", l.Cursor) // fails only before the first message, without a cursor
+	_ = flags.Set("cursor", l.Cursor) // fails only for "", and then the next page begins at the first message
 	var words []string
 	for _, name := range []string{"target", "due-after", "due-before", "limit", "most", "cursor"} {
 		if f := flags.Lookup(name); f.Value.String() != f.DefValue {

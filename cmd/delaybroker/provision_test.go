@@ -62,8 +62,7 @@ func TestProvisionDryRun(t *testing.T) {
 	}
 }
 
-// TestProvisionReservation: if the server cannot reserve a bound in bytes, the error names the setting of the
-// bound.
+// TestProvisionReservation: if the server cannot reserve a bound in bytes, the error names the setting of the bound.
 func TestProvisionReservation(t *testing.T) {
 	newTestServer(t, server.Options{JetStreamMaxStore: 1 << 20})
 	t.Setenv("DELAY_MAX_PENDING_BYTES", "1GiB")

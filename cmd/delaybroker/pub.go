@@ -79,7 +79,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 		return err
 	}
 	// A publisher may lack the permission to request the server's time. So pub uses the local clock, but only for its
-	// warning about a past time and for its error about a delay beyond the longest.
+	// warning about a past time and for its error about a delay above DELAY_MAX_DELAY.
 	now := time.Now()
 	subject, err := o.when.subject(c.Policy.Names, args[0])
 	if err != nil {

@@ -16,7 +16,7 @@ func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) err
 	bar := a.Bar("messages", count)
 	defer bar.Stop()
 	summary := pubSummary{app: a, bar: bar}
-	err := p.Many(ctx, count, summary.add)
+	err := p.Publish(ctx, count, summary.add)
 	bar.Stop()
 	if summary.stored > 0 && !a.JSON {
 		summary.print(count)

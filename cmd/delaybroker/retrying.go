@@ -15,7 +15,7 @@ import (
 
 const (
 	defaultRetryGroups = 100
-	defaultRetryLook   = 1_000_000
+	defaultRetryRead   = 1_000_000
 )
 
 func (a *app) retryingCommand() *cobra.Command {
@@ -48,12 +48,12 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	f := c.Flags()
 	addPatternFlag(f, &query.Target)
 	addFlag(f, &query.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseRetryPosition)
-	addCountFlag(f, &query.MaxRead, "most", "", defaultRetryLook, 1, noBound, "maximum number of messages to read")
+	addCountFlag(f, &query.MaxRead, "most", "", defaultRetryRead, 1, noBound, "maximum number of messages to read")
 	addCountFlag(f, &limit, "limit", "", defaultRetryGroups, 0, noBound, "maximum number of lines; 0 for all")
 	return c
 }
 
-// parseRetryPosition parses the end of an earlier run: a stream and a sequence, and no time.
+// parseRetryPosition parses the end of an earlier run: a stream and a sequence, without the time of a Delay-Id.
 func parseRetryPosition(text string) (inspect.MessageRef, error) {
 	from, err := inspect.ParseMessageRef(text)
 	if err != nil || !from.Partial {

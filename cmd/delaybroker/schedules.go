@@ -98,7 +98,7 @@ func addTargetFlag(c *cobra.Command, target *string) {
 // errNoSchedule is returned when there is no schedule with a name.
 var errNoSchedule = errors.New("there is no schedule with that name")
 
-// findTarget finds the target of a schedule, unless it is given. A schedule in nats-server's format needs none.
+// findTarget finds the target of a schedule, unless target has it. A schedule in nats-server's format needs no target.
 func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
 	if _, ok := message.ScheduleOf(name); ok {
 		return target, nil
@@ -112,7 +112,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 	var targets []string
 	for row, err := range timers.ListRecurring(ctx, store.Filter{Key: name}) {
 		if mayNotRead(ctx, timers) {
-			return "", fmt.Errorf("%w, which has the target of the schedule %s: set --target, and the command asks a broker",
+			return "", fmt.Errorf("%w, and the target of the schedule %s is in that stream: set --target, to ask a broker",
 				errMayNotRead, name)
 		}
 		if err != nil {

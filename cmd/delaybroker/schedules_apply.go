@@ -85,8 +85,8 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	// The local clock is enough to find errors in the file before the first request. The plan is made by the
-	// server's clock.
+	// The local clock is enough to find errors in the file before the first request. The plan is made by the server's
+	// clock.
 	file, err := schedules.Read(o.file, text, c.Policy, time.Now())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)

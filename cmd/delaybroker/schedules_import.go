@@ -36,7 +36,7 @@ both   the command failed in between, so the schedule is in both streams: run th
 Before the import, remove the subjects from the server's stream, so that clients set no more schedules there, and start
 the brokers with DELAY_SCHEDULES. The remaining schedules of that stream continue to fire from the server.
 
-exit codes: 0 all, 1 failed, or some were left, 2 bad arguments or settings`,
+exit codes: 0 done, 1 failed, or some schedules were left, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules import --stream PLANS --dry-run",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,14 +57,14 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	if err := i.ReadKeys(ctx); err != nil {
 		return err
 	}
-	take := i.TakeOver(dryRun)
-	if len(take.Rules) == 0 {
+	takeover := i.TakeOver(dryRun)
+	if len(takeover.Rules) == 0 {
 		return fmt.Errorf("%w: DELAY_SCHEDULES is missing: set it to the brokers' value", errUsage)
 	}
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	var results []schedules.Result
-	err := take.Stream(ctx, stream, func(t schedules.Result) error {
+	err := takeover.Stream(ctx, stream, func(t schedules.Result) error {
 		results = append(results, t)
 		return ctx.Err()
 	})

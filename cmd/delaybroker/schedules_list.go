@@ -33,7 +33,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 				err := a.listSchedules(ctx, timers.ListRecurring(ctx, f))
 				if mayNotRead(ctx, timers) {
-					return errMayNotRead // there is no output before the first page
+					return errMayNotRead // the broker's answer may follow, since the refused first page had no output
 				}
 				return err
 			})
@@ -48,7 +48,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	return c
 }
 
-// secretUnknown replaces the due time of an entry whose seal cannot be verified, so that it does not fire.
+// secretUnknown replaces the due time of an entry that does not fire, because no broker can verify its seal.
 const secretUnknown = "secret unknown"
 
 func (a *app) listSchedules(ctx context.Context, rows iter.Seq2[store.Row, error]) error {

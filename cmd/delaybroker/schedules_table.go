@@ -35,7 +35,7 @@ func (o *tableFlags) addFlags(c *cobra.Command) {
 	addCompletion(c, "missed", string(timetable.Skip), string(timetable.One), string(timetable.All))
 }
 
-// table returns the timetable of the flags, and the requested time of the first round, which is zero without --first.
+// table converts the flags to a timetable, and returns the requested time of the first round, or zero without --first.
 func (o tableFlags) table(now time.Time) (t timetable.Table, first time.Time, err error) {
 	if d, notDuration := levels.ParseDuration(o.first); notDuration == nil {
 		first = now.Add(d)
@@ -67,7 +67,7 @@ func (o tableFlags) roundsText() string {
 
 // addTo adds the flags to the header of a set.
 func (o tableFlags) addTo(header nats.Header) error {
-	if _, _, err := o.table(time.Time{}); err != nil { // checks only the syntax; the server gets a duration as such
+	if _, _, err := o.table(time.Time{}); err != nil { // checks only the syntax
 		return err
 	}
 	words := map[string]string{
@@ -76,7 +76,7 @@ func (o tableFlags) addTo(header nats.Header) error {
 		message.HeaderRounds: o.roundsText(),
 	}
 	if _, notDuration := levels.ParseDuration(o.first); notDuration == nil {
-		words[message.HeaderFor] = o.first // by the server's clock
+		words[message.HeaderFor] = o.first // counts from the server's time
 	} else {
 		words[message.HeaderUntil] = o.first
 	}

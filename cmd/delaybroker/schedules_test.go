@@ -217,8 +217,8 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantCommandError(t, 2, []string{"only a recurring timer"}, "schedules", "pause", "once", "--target", "reports.once")
 }
 
-// TestSchedulesAddTimeout: add finds another entry, and then JetStream does not answer. The command has the timeout
-// of the others.
+// TestSchedulesAddTimeout: add finds another entry, and then JetStream does not answer. The command has the timeout of
+// the others.
 func TestSchedulesAddTimeout(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -29,7 +29,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 	unknown := settings.Unknown()
 	cfg, err := settings.Read()
 	if err != nil {
-		for _, u := range unknown { // there is no log yet, and one of the names may be the reason
+		for _, u := range unknown { // not logged, since the settings have no log; a misspelt name may have caused err
 			fmt.Fprintln(stderr, "delaybroker:", u)
 		}
 		return err

@@ -78,7 +78,7 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 	if o.every != "" {
 		if l.Every, err = levels.ParseDuration(o.every); err != nil {
 			refuse("every", o.every, "a duration, such as 15m")
-			l.Every = time.Minute // a valid value, so that it is not refused twice
+			l.Every = time.Minute // a valid value, so that l.Check does not refuse the flag again
 		}
 	}
 	for _, resource := range []struct {
@@ -88,7 +88,7 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 		n, err := humanize.ParseBytes(resource.value)
 		if *resource.to = float64(n); err != nil {
 			refuse(resource.flag, resource.value, "bytes, such as 64GB")
-			*resource.to = 1 << 30 // a valid value, so that it is not refused twice
+			*resource.to = 1 << 30 // a valid value, so that l.Check does not refuse the flag again
 		}
 	}
 	for _, p := range l.Check() {

@@ -92,7 +92,8 @@ func parseSize(s string) (int64, error) {
 		"": 1, "B": 1, "K": 1 << 10, "KB": 1 << 10, "KiB": 1 << 10, "M": 1 << 20, "MB": 1 << 20, "MiB": 1 << 20,
 	}[s[len(number):]]
 	n, err := strconv.ParseInt(number, 10, 64)
-	const minBytes, maxBytes = 64 << 10, 64 << 20 // smaller leaves no room for messages; nats-server refuses a larger one
+	// Less than minBytes leaves no room for messages. nats-server refuses a max_payload above maxBytes.
+	const minBytes, maxBytes = 64 << 10, 64 << 20
 	if !ok || err != nil || n < 1 || n > maxBytes || n*unit < minBytes || n*unit > maxBytes {
 		return 0, fmt.Errorf("%q: want bytes, KiB or MiB, from 64KiB to 64MiB", s)
 	}

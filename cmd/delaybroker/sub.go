@@ -50,7 +50,6 @@ without a delay are shown too. The command is a core NATS subscriber, so it show
 	return c
 }
 
-// sub ends after count messages, or at a signal.
 func (a *app) sub(ctx context.Context, subject string, count int, headers bool) error {
 	if !message.ValidPattern(subject) {
 		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, errPattern)

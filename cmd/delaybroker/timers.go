@@ -151,8 +151,8 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 }
 
 // executeChange executes a change, and prints the answer. If the user may not read the stream of timers, a broker
-// executes the change. A set needs no broker, since it is one conditional publish. Only its outcome may then be
-// unknown.
+// executes the change. A set needs no broker, since it is one conditional publish. The outcome of a set may be unknown
+// if the user may not read the stream.
 func (a *app) executeChange(cmd *cobra.Command, change store.Change) error {
 	if change.ID == "" {
 		change.ID = rand.Text() // the broker recognizes a change that this process has already made

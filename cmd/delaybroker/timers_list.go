@@ -46,7 +46,7 @@ func (a *app) timersList(ctx context.Context, o timerSelection) error {
 	err := a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
 		err := a.listTimers(ctx, timers.List, f, o)
 		if mayNotRead(ctx, timers) {
-			return errMayNotRead // there is no output before the first page
+			return errMayNotRead // the broker's answer may follow, since the refused first page had no output
 		}
 		return err
 	})

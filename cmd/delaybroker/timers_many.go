@@ -44,7 +44,7 @@ func (o *timerSelection) addBulkFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count the timers")
 }
 
-// filter returns the filter of the flags.
+// filter converts the flags to a filter.
 func (o timerSelection) filter() store.Filter {
 	f := store.Filter{Key: o.key, DueFrom: o.dueFrom, DueTo: o.dueTo, Once: o.once}
 	if o.target != "" {
@@ -96,7 +96,7 @@ func (a *app) timersMoveCommand() *cobra.Command {
 		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
 		Short: "Move one timer to another time, or shift all that match",
 		Long: `Move one timer to another time, or shift all that match. The body and the headers are kept, the generation is
-new. Of a schedule, only the pending round is moved. The following rounds keep their times.
+new. A move of a schedule moves only the pending round. The following rounds keep their times.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers move order-42 orders.expire --in 15m
@@ -127,7 +127,7 @@ new. Of a schedule, only the pending round is moved. The following rounds keep t
 	return c
 }
 
-// selectsMany reports whether --all is given. It returns an error if the other arguments contradict that.
+// selectsMany reports whether --all is given. It returns an error if other flags or arguments contradict --all.
 func (o timerSelection) selectsMany(args []string) (all bool, err error) {
 	switch {
 	case o.all && len(args) == 0 && o.target != "":
@@ -168,8 +168,9 @@ func (m moveFlags) change(all bool) (change store.Change, err error) {
 	return change, nil
 }
 
-// executeBulk changes all timers that match. A series or a schedule may need the brokers' secret. If the first pass has
-// left some for that reason, a second pass changes them, except timers that were set after the first pass.
+// executeBulk changes all timers that match. A change of a series or a schedule may need the brokers' secret. If the
+// first pass fails to change a timer for lack of the secret, a second pass has the secret. It changes the remaining
+// timers, except timers that were set after the first pass.
 func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) error {
 	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
 	var total store.BulkResult

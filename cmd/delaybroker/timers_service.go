@@ -110,7 +110,8 @@ func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l stor
 	return l, err
 }
 
-// askRecurring is [store.Timers.ListRecurring] by a broker. It returns a series once, even if a round fires meanwhile.
+// askRecurring makes a broker list the series, as [store.Timers.ListRecurring] does. It returns a series once, even if
+// a round fires meanwhile.
 func (a *app) askRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	f.Recurring = true
 	return func(yield func(store.Row, error) bool) {

@@ -36,7 +36,7 @@ exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or setti
 	return c
 }
 
-// pendingShowCommand returns a second name of where --body.
+// pendingShowCommand returns the command pending show, which is another name of where --body.
 func (a *app) pendingShowCommand() *cobra.Command {
 	o := whereOptions{body: true}
 	c := &cobra.Command{
@@ -98,7 +98,7 @@ func (a *app) findMessage(ctx context.Context, i *inspect.Inspector, ref inspect
 	return nil
 }
 
-// refusedTimes describes the refusals of a message, as in "1 time of 20, last at" a time.
+// refusedTimes describes the refusals of a message: their number, their maximum, and the time of the last one.
 func refusedTimes(w inspect.Whereabouts) string {
 	times := terminal.Counted(w.Attempts, "time")
 	if w.Allowed > 0 {

@@ -19,7 +19,7 @@ const (
 	coreTargets   = "demo.core."   // prefix of the targets of a plain subscriber
 	streamTargets = "demo.stream." // prefix of the targets of a stream
 
-	// redrawInterval is the interval at which the table is redrawn on a terminal. It counts down to the arrivals.
+	// redrawInterval is the interval at which a terminal gets a new table, with the remaining time of each message.
 	redrawInterval = 100 * time.Millisecond
 )
 
@@ -39,7 +39,7 @@ type example struct {
 	To      string   `json:"to"`
 	LateMS  *float64 `json:"late_ms"` // nil until it arrived
 
-	wait     time.Duration // approximate delay after the publish
+	wait     time.Duration // approximate time from the publish to the arrival
 	lateness time.Duration
 }
 
@@ -74,7 +74,7 @@ type board struct {
 	messages []example
 	start    time.Time // when the messages were published
 	arrived  int
-	lines    int // lines of the last drawing, to overwrite
+	lines    int // number of lines of the last drawing, which the next drawing overwrites
 }
 
 // An arrival is a message at its target.
@@ -89,7 +89,7 @@ func newArrival(subject string, header nats.Header) arrival {
 	return arrival{subject, delay.Lateness()}
 }
 
-// watch returns when all messages have arrived.
+// watch shows the arrivals, and returns when all messages have arrived.
 func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 	live := terminal.IsTerminal(b.printer.Out) && !b.printer.JSON
 	redraw := time.NewTicker(redrawInterval)
@@ -124,7 +124,7 @@ func (b *board) record(m arrival) {
 	}
 }
 
-// draw draws the table of all messages, in place of the last drawing.
+// draw draws the table of all messages over the last drawing.
 func (b *board) draw() {
 	if b.lines > 0 {
 		b.printer.Printf("\x1b[%dA\x1b[J", b.lines)

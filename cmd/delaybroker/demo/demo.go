@@ -23,11 +23,11 @@ const (
 	// maxDuration is the maximum duration of the demo.
 	maxDuration = 14 * time.Second
 
-	ladder = "1s 2s 5s" // a few streams, which are created quickly
+	levelNames = "1s 2s 5s" // few, because each level is a stream to create
 )
 
-// Run starts a server, then a broker, as serve does, and stops them in reverse order. Version is the program's version,
-// for the names of its connections.
+// Run starts a server and then a broker, and stops them in reverse order. The names of the connections contain version,
+// the program's version.
 func Run(ctx context.Context, p *terminal.Printer, version string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxDuration, fmt.Errorf("not everything arrived within %s", maxDuration))
 	defer cancel()
@@ -52,11 +52,11 @@ func Run(ctx context.Context, p *terminal.Printer, version string) error {
 		return err
 	}
 	defer set.Close()
-	parsed, err := levels.Parse(ladder)
+	ladder, err := levels.Parse(levelNames)
 	if err != nil {
 		return fmt.Errorf("bug: levels of the demo: %w", err)
 	}
-	b, err := broker.New(set.ForBroker(), broker.Config{Ladder: parsed, Provision: true, Log: log})
+	b, err := broker.New(set.ForBroker(), broker.Config{Ladder: ladder, Provision: true, Log: log})
 	if err != nil {
 		return err
 	}

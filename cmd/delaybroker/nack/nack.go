@@ -57,8 +57,8 @@ func Manifest(c jetstream.StreamConfig) Stream {
 	return Stream{
 		APIVersion: "jetstream.nats.io/v1beta2",
 		Kind:       "Stream",
-		Metadata: Metadata{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_",
-			"-")}, // Kubernetes allows only such names
+		// Kubernetes allows neither capital letters nor underscores in a name.
+		Metadata: Metadata{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")},
 		Spec: Spec{
 			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
 			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()),
@@ -73,7 +73,7 @@ func Manifest(c jetstream.StreamConfig) Stream {
 	}
 }
 
-// discardName returns the API's name. The type's own String returns DiscardNew.
+// discardName returns the name of a policy in NACK's API. Its String method returns DiscardNew or DiscardOld.
 func discardName(d jetstream.DiscardPolicy) string {
 	if d == jetstream.DiscardNew {
 		return "new"

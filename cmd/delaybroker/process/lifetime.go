@@ -22,7 +22,7 @@ type lifetime struct {
 	running        sync.WaitGroup          // goroutines that end when ctx does
 	signals        context.Context         // ended by a signal, or with the parent
 	restoreSignals func()                  // restores the default handling of signals
-	finished       chan struct{}           // closed when everything except running has stopped
+	finished       chan struct{}           // closed by end, when all parts except running have stopped
 }
 
 // begin begins a lifetime. It catches signals until the call of end.
@@ -40,8 +40,8 @@ func begin(parent context.Context, log *slog.Logger) *lifetime {
 	return l
 }
 
-// endSignals restores the default handling of signals soon after the first one, so that a second one kills the process.
-// It returns earlier if the stop has finished.
+// endSignals waits for signalWindow, and restores the default handling of signals. From then on, a signal kills the
+// process. If the parts stop earlier, endSignals returns and leaves the handling to end.
 func (l *lifetime) endSignals() {
 	select {
 	case <-l.finished:
@@ -50,7 +50,7 @@ func (l *lifetime) endSignals() {
 	}
 }
 
-// failure returns the error that ended ctx. It is nil after a signal, or if the caller requested the stop.
+// failure returns the error that ended ctx. It is nil if a signal or the end of the parent context ended ctx.
 func (l *lifetime) failure() error {
 	if cause := context.Cause(l.ctx); cause != context.Cause(l.signals) {
 		return cause
@@ -58,7 +58,7 @@ func (l *lifetime) failure() error {
 	return nil
 }
 
-// end waits for the goroutines, after everything else has stopped.
+// end ends ctx with err, which may be nil, and waits for running. The caller has stopped all other parts.
 func (l *lifetime) end(err error) {
 	l.fail(err)
 	close(l.finished)

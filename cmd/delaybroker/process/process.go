@@ -35,7 +35,7 @@ type Process struct {
 
 	Version, Revision, GoVersion string // of this program, for the probes and the log
 
-	spans func() (sent, dropped uint64) // nil without tracing
+	spans func() (sent, dropped uint64) // counts the spans; nil without tracing
 }
 
 // Run starts the parts in the picture, from the bottom up, and stops them from the top down.
@@ -127,7 +127,8 @@ func (p Process) Run(parent context.Context) (err error) {
 	})
 }
 
-// brokerConfig completes the configuration of the broker. It records a history only if there is a page.
+// brokerConfig completes the configuration of the broker. Only the page shows the history, so without a page the broker
+// records none.
 func (p *Process) brokerConfig(page bool) broker.Config {
 	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
 	if page {
@@ -225,7 +226,8 @@ func listenAddress(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability reads the configuration of the streams. It ignores streams that it cannot read.
+// durability returns the durability of an acknowledged message, from the configurations of the streams. It ignores
+// streams that it cannot read.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -239,10 +241,11 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 	}
 }
 
-// place identifies the location where this broker runs. After a crash, a broker at the same place takes over its own
-// lanes immediately. Two brokers cannot have one place: the directory of the embedded server is locked, and an address
-// of a host has one listener. The exception is two containers with the same host name and different networks: then the
-// one that started later continues without a place. In Kubernetes, the host name is the name of the pod.
+// place identifies the location where this broker runs. After a crash, the next broker at the place takes over the
+// lanes of the crashed broker immediately. Two brokers cannot have one place: the directory of the embedded server is
+// locked, and an address of a host has one listener. Only two containers with one host name and separate networks can
+// have one place. Then the container that started later continues without a place. In Kubernetes, the host name is the
+// name of the pod.
 //
 // With HTTP off, or on a port chosen by the system, there is no place.
 func (p Process) place() config.Place {

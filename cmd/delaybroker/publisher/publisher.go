@@ -23,10 +23,11 @@ const (
 	// ackTimeout is the timeout of a publish. A refused publish waits that long only if the server's error gets lost.
 	ackTimeout = 5 * time.Second
 
-	// storedTimeout is the timeout of the request for the time at which a message was stored. The answer is only printed.
+	// storedTimeout is the timeout of the request for the time at which a message was stored. Only the output needs the
+	// answer, so a user waits at most this long.
 	storedTimeout = time.Second
 
-	// maxInFlight is the maximum number of concurrent publishes. Consecutive ones would each cost two round trips.
+	// maxInFlight is the maximum number of concurrent publishes. Each takes two round trips.
 	maxInFlight = 64
 )
 
@@ -36,7 +37,7 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	timeForbidden atomic.Bool // the server refused the request of storedTime; a further one would only fill its log
+	timeForbidden atomic.Bool // the server refused storedTime; further requests would only fill the server's log
 }
 
 // Published describes a message that was accepted.
@@ -50,37 +51,37 @@ type Published struct {
 	Duplicate bool      `json:"duplicate,omitempty"` // it was already stored, under its Nats-Msg-Id
 }
 
-// Many publishes the message count times, and calls stored for each stored message. Several calls of stored may run at
-// the same time. Many ends at the first failure, after the publishes in flight have ended. It publishes the first
-// message alone: that shows whether publishing works, and whether the server allows storedTime.
-func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) error) error {
+// Publish publishes the message count times, and calls stored for each stored message, possibly concurrently. Publish
+// ends at the first failure, after the publishes in flight have ended. It publishes the first message alone, to find
+// out whether the server allows the publish and the request of storedTime.
+func (p *Publisher) Publish(ctx context.Context, count int, stored func(Published) error) error {
 	if err := p.publishFirst(ctx, stored); err != nil || count == 1 {
 		return err
 	}
 	return p.publishRest(ctx, count-1, stored)
 }
 
-// publishFirst publishes one message. It uses its own context of [inspect.Session.Allowed], because a refused request
-// of storedTime ends that context.
+// publishFirst publishes the message once. It has its own context from [inspect.Session.WithRefusal]: a refused request
+// of storedTime ends this context, and must not end publishRest.
 func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) error) error {
-	sending, cancel := p.Session.WithRefusal(ctx)
+	allowed, cancel := p.Session.WithRefusal(ctx)
 	defer cancel()
-	m, err := p.publish(sending)
+	m, err := p.publishOnce(allowed)
 	if err != nil {
 		return err
 	}
 	return stored(m)
 }
 
-// publishRest publishes count messages concurrently.
+// publishRest publishes the message count times, concurrently.
 func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Published) error) error {
 	allowed, cancel := p.Session.WithRefusal(ctx)
 	defer cancel()
-	group, working := errgroup.WithContext(allowed)
+	group, groupCtx := errgroup.WithContext(allowed)
 	group.SetLimit(maxInFlight)
-	for n := 0; n < count && working.Err() == nil; n++ {
+	for n := 0; n < count && groupCtx.Err() == nil; n++ {
 		group.Go(func() error {
-			m, err := p.publish(context.WithoutCancel(working)) // a publish in flight is completed
+			m, err := p.publishOnce(context.WithoutCancel(groupCtx)) // a failure does not end the publishes in flight
 			if err != nil {
 				return err
 			}
@@ -91,8 +92,8 @@ func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Publ
 	return cmp.Or(context.Cause(allowed), err)
 }
 
-// publish publishes one message, and returns its due time and, if known, its id.
-func (p *Publisher) publish(ctx context.Context) (Published, error) {
+// publishOnce publishes the message, and returns its due time and, if known, its id.
+func (p *Publisher) publishOnce(ctx context.Context) (Published, error) {
 	now := time.Now()
 	ack, err := p.send(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (p *Publisher) publish(ctx context.Context) (Published, error) {
 	if at, ok := p.storedTime(ctx, ack); ok {
 		now, m.Estimated = at, false
 	}
-	request, _ := p.Parse(m.Stream, m.Sequence, now) // pub has reported the problem
+	request, _ := p.Parse(m.Stream, m.Sequence, now) // the caller has reported a problem before the publish
 	m.Due = request.Due
 	if !m.Estimated {
 		m.ID = request.ID
@@ -123,11 +124,11 @@ func (p *Publisher) Parse(stream string, sequence uint64, at time.Time) (message
 	})
 }
 
-// send publishes, and explains a failure. The context is from Session.WithRefusal.
+// send publishes the message, and explains a failure. The context is from Session.WithRefusal.
 func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
 	defer cancel()
-	m := *p.Message // the client library may add to it
+	m := *p.Message // a copy, because the client library may add headers
 	ack, err := p.Session.JetStream.PublishMsg(ctx, &m)
 	refusal, subject := context.Cause(ctx), p.Message.Subject
 	switch {
@@ -150,7 +151,7 @@ func (p *Publisher) explainNoStream(ctx context.Context) error {
 		return fmt.Errorf("publish to %s: %w", p.Message.Subject, err)
 	}
 	err := fmt.Errorf("no stream takes %s: the level or duration does not exist,"+
-		" or no broker with the prefix %q has created its streams here",
+		" or no broker with the prefix %q has created its streams in this account",
 		p.Message.Subject, p.Policy.Names.Prefix())
 	if prefixes := p.Session.Prefixes(ctx); len(prefixes) > 0 && !slices.Contains(prefixes, p.Policy.Names.Prefix()) {
 		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err,
@@ -159,8 +160,8 @@ func (p *Publisher) explainNoStream(ctx context.Context) error {
 	return err
 }
 
-// storedTime requests the time at which a message was stored, from which its due time and id follow. It returns false
-// if the user may not request the time, or if the message has already left the stream, as one in the intake may have.
+// storedTime requests the time at which a stream stored a message. It returns false if the user may not request the
+// time, or if the message has already left the stream, as a message may have left the intake.
 func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
 	if p.timeForbidden.Load() {
 		return time.Time{}, false

@@ -6,7 +6,7 @@ import "github.com/agnivade/levenshtein"
 // maxTypo is the maximum Levenshtein distance of a misspelt name.
 const maxTypo = 3
 
-// Nearest returns the known name at the smallest Levenshtein distance; empty if that exceeds maxTypo.
+// Nearest returns the known name at the smallest Levenshtein distance. It returns "" if that distance exceeds maxTypo.
 func Nearest(name string, known []string) (nearest string) {
 	minDistance := maxTypo + 1
 	for _, k := range known {
