@@ -24,7 +24,7 @@ type RetryLimits = message.Rules[int]
 // ParseRetryLimits parses a default such as "20", or rules with an optional default, such as "shop.mail=5,20". It
 // returns the default as text, or "" if there is none.
 func ParseRetryLimits(s string) (rules RetryLimits, fallback string, err error) {
-	for _, word := range message.Words(s) {
+	for _, word := range message.SplitList(s) {
 		pattern, text, isRule := strings.Cut(word, "=")
 		switch n, err := strconv.Atoi(text); {
 		case isRule && err != nil:
@@ -103,7 +103,7 @@ func parseJitter(list string) (waits string, percent int, err error) {
 
 // parseLadder expands doublings. It refuses waits that become shorter, since a ladder would sort them silently.
 func parseLadder(list string) (levels.Ladder, error) {
-	words := message.Words(list)
+	words := message.SplitList(list)
 	var names []string
 	for i, word := range words {
 		if word != doubling {

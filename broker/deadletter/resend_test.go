@@ -77,7 +77,7 @@ func TestResendIsNoDuplicate(t *testing.T) {
 // removes the message. A resend is not a duplicate of this message.
 func TestForgedResendID(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
-		k.policy.Keys.Use([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
+		k.policy.Keys.Replace([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
 		r, _ := k.request(1, "delay.1m.orders.expire")
 		m := &nats.Msg{Subject: "delaydead.undelivered.orders.expire",
 			Header: nats.Header(r.DeadHeader(message.Problemf(message.Undelivered, "no")))}

@@ -20,7 +20,7 @@ type Modes struct {
 // has the form pattern=mode.
 func ParseModes(s string) (Modes, error) {
 	var m Modes
-	for _, word := range message.Words(s) {
+	for _, word := range message.SplitList(s) {
 		if pattern, mode, ok := strings.Cut(word, "="); ok {
 			m.Rules = append(m.Rules, message.Rule[message.Mode]{Pattern: pattern, Value: message.Mode(mode)})
 			continue

@@ -21,7 +21,7 @@ type Rates message.Rules[int]
 // ParseRates parses rules such as "shop.mail=50,reports.*=5".
 func ParseRates(s string) (Rates, error) {
 	var rates Rates
-	for _, word := range message.Words(s) {
+	for _, word := range message.SplitList(s) {
 		pattern, text, ok := strings.Cut(word, "=")
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil {

@@ -213,7 +213,7 @@ func cost(s lane.Message) int {
 	headers := 0
 	for name, values := range s.Header {
 		for _, v := range values {
-			if headers += len(v); !message.IsOwnHeader(name) {
+			if headers += len(v); !message.IsBrokerHeader(name) {
 				headers += headerOverhead + len(name)
 			}
 		}

@@ -176,7 +176,7 @@ func (i *Inspector) askAll(
 ) (noSubscriber bool, err error) {
 	return i.Session.askAll(ctx, i.names, send, func(m *nats.Msg, a stats.Answer) (more bool) {
 		note := message.Note{Subject: m.Subject, Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
-		return take(Member{a, i.streams.Policy().Keys.Trusts(note, message.SealedAlways)})
+		return take(Member{a, i.streams.Policy().Keys.Trusts(note, message.TrustSealed)})
 	})
 }
 

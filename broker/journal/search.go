@@ -188,7 +188,7 @@ func (s *search) isOwn(m lane.Message) bool {
 		return false
 	}
 	note := message.Note{Subject: m.Subject, Body: m.Data, Seal: nats.Header(m.Header).Get(message.HeaderSeal)}
-	return s.cfg.Policy.Keys.Trusts(note, message.SealedAlways)
+	return s.cfg.Policy.Keys.Trusts(note, message.TrustSealed)
 }
 
 // hole adds a hole to the report if it overlaps the interval of the query.

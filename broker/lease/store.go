@@ -100,5 +100,5 @@ func (s store) seal(m *nats.Msg) {
 // messages without a seal, which older brokers write.
 func (s store) sealed(subject string, body []byte, header nats.Header) bool {
 	note := message.Note{Subject: subject, Body: body, Seal: header.Get(message.HeaderSeal)}
-	return s.keys.Trusts(note, message.SealedSince)
+	return s.keys.Trusts(note, message.TrustLegacy)
 }

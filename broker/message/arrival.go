@@ -13,14 +13,14 @@ type Arrival struct {
 	MsgID    string    // the client's own Nats-Msg-Id, or empty
 	Attempts int       // number of refusals by the target before this delivery
 
-	// Series is the generation of the first set of a recurring timer, and Round the number of the round, from 1. Both are
-	// zero for any other message.
+	// Series is the generation of a recurring timer's set, and Round the number of the round, from 1. Both are zero for
+	// any other message.
 	Series uint64
 	Round  int
 }
 
-// ParseArrival parses the headers of a message at its target. It returns false if no broker delivered the message. The
-// headers are not authenticated: anyone who may publish to the target can write them.
+// ParseArrival parses the headers of a message at its target. It returns false if the message lacks the headers that
+// each delivery has. The headers are not authenticated: anyone who may publish to the target can write them.
 func ParseArrival(h Header) (Arrival, bool) {
 	due, dueProblem := ParseTime(soleValue(h, HeaderDue))
 	accepted, acceptedProblem := ParseTime(soleValue(h, HeaderAccepted))

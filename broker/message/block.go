@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// Block is a message's header block, divided by the use of the headers.
+// Block is the header block of a message, without the reserved headers.
 type Block struct {
 	User        Header              // the client's own headers, to be passed on; nil if there are none
-	Delay       map[string][]string // the headers with known Delay-* names, in our spelling
-	UnknownName string              // the first, in sorted order, of the unknown Delay-* names, quoted; empty if none
+	Delay       map[string][]string // the headers with known Delay-* names, in canonical spelling
+	UnknownName string              // the least of the unknown Delay-* names, quoted; empty if none
 	MsgID       string              // the client's Nats-Msg-Id; empty if none
 }
 
 // SplitHeader drops the reserved headers and divides the others. Reserved are Nats-*, Nmqtt-*, Status, Description and
 // KV-Operation, in any case and with any padding. In a stream, these headers would purge, expire, schedule or hide
 // messages. To a consumer, a message with them would look like a control message. nats-server adds Nmqtt-Pub to
-// messages that an MQTT client publishes with QoS 1 or 2. It does not deliver a message with Nmqtt-Pub to MQTT
-// subscribers, because they get the message from a stream of the server.
+// messages that an MQTT client publishes with QoS 1 or 2. MQTT subscribers of a target would not get a message with
+// Nmqtt-Pub.
 //
-// ByBroker means that a broker published the message. If there is a problem, the block's User is still within the
-// bounds for the dead letter, because nats-server stores no header block above 64 KiB.
+// ByBroker means that a broker published the message. If there is a problem, User is still small enough for a dead
+// letter: with too many headers, or too large ones, User is nil.
 func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 	var b Block
 	var lines, size int
-	var unsafeName string // the first, in sorted order, of the names that cannot be passed on, quoted
+	var unsafeName string // the least of the names that cannot be passed on, quoted
 	for k, vs := range h {
 		canonical, lowerName := CanonicalName(k), ""
 		if canonical == "" {
@@ -40,18 +40,18 @@ func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 			}
 			b.Delay[canonical] = vs
 		case strings.HasPrefix(lowerName, "delay-"):
-			b.UnknownName = firstName(b.UnknownName, Excerpt(k))
+			b.UnknownName = leastName(b.UnknownName, Excerpt(k))
 		case isReserved(lowerName):
-			// The server reads Nats-Msg-Id only in this spelling. A broker's id is not the client's.
+			// The server reads Nats-Msg-Id only in this spelling. In a broker's publish, the id is the broker's own.
 			if k == HeaderNatsMsgID && !byBroker && len(vs) > 0 {
 				b.MsgID = vs[0]
 				size += len(b.MsgID)
 			}
 		case !validKey(k):
-			unsafeName = firstName(unsafeName, Excerpt(k))
+			unsafeName = leastName(unsafeName, Excerpt(k))
 		default:
 			if b.User == nil {
-				b.User = make(Header, min(len(h), 8)) // no map is smaller than one of eight entries
+				b.User = make(Header)
 			}
 			b.User[k] = vs
 			lines += len(vs)
@@ -72,9 +72,9 @@ func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 	return b, nil
 }
 
-// Single returns the value of a Delay-* header, or "" if the header is missing. A duplicate header is a problem, since
+// Value returns the value of a Delay-* header, or "" if the header is missing. A duplicate header is a problem, since
 // one of the two may be forged.
-func (b Block) Single(header string) (string, *Problem) {
+func (b Block) Value(header string) (string, *Problem) {
 	vs := b.Delay[header]
 	switch len(vs) {
 	case 0:
@@ -95,8 +95,8 @@ func (b Block) CheckSpelling() *Problem {
 		"Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", b.UnknownName)
 }
 
-// First returns the first of the given headers that the block has, or "". The names are in our spelling.
-func (b Block) First(names ...string) string {
+// FirstHeader returns the first of the given headers that the block has, or "". The names are in canonical spelling.
+func (b Block) FirstHeader(names ...string) string {
 	for _, name := range names {
 		if b.Delay[name] != nil {
 			return name

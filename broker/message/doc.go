@@ -1,6 +1,6 @@
 // Package message implements the broker's contract with its clients: the subjects and headers of a request, the headers
-// of a delivered message, and a sentence for each bad request. It has no NATS connection and no state. Package entry
-// parses the requests for named timers, and this package parses all other requests.
+// of a delivered message, and an explanation for each bad request. It has no NATS connection and no state. Package
+// entry parses the requests for named timers, and this package parses all other requests.
 //
 // # Subjects
 //
@@ -21,8 +21,8 @@
 // # Headers
 //
 // Names of request headers are case-insensitive. A duplicate header is a bad request. The broker believes state headers
-// (Delay-Id, Delay-Due, …) only on subjects below delaysys and with our seal, see [Keys]: nats-server checks the
-// permission of a client to publish on a subject, but it publishes its own answers on any subject without a check.
+// (Delay-Id, Delay-Due, …) only on subjects below delaysys, and only with a seal: see [Keys]. The permissions on these
+// subjects are not enough, because nats-server publishes its own answers on any subject without a check.
 //
 // The headers for the next lane or for the target are built from the client's own headers. Reserved names are dropped
 // after nats.go has parsed the headers, in any case and with any padding. They cannot be dropped in the raw header

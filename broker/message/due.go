@@ -10,7 +10,7 @@ import (
 // due returns the due time that the subject and Delay-Until request.
 func (p Policy) due(in Incoming, addr Address, b Block) (time.Time, *Problem) {
 	accepted := in.At
-	until, problem := b.Single(HeaderUntil)
+	until, problem := b.Value(HeaderUntil)
 	if problem != nil {
 		return accepted, problem
 	}

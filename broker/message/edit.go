@@ -17,7 +17,8 @@ type HeaderEdit struct {
 // dropped.
 var editableHeaders = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
 
-// optionCopiers copy the value of one editable header, except HeaderUntil, from one request to another.
+// optionCopiers has a function for each editable header except HeaderUntil, which copies the header's value between
+// requests.
 var optionCopiers = map[string]func(dst *Request, src Request){
 	HeaderExpires:     func(dst *Request, src Request) { dst.Expires = src.Expires },
 	HeaderDeliver:     func(dst *Request, src Request) { dst.Mode = src.Mode },
@@ -27,7 +28,7 @@ var optionCopiers = map[string]func(dst *Request, src Request){
 
 // Edit returns a dead letter with changed headers. The bounds for the headers of clients apply. The editable request
 // headers have the same meaning as in a request, with two exceptions: Delay-Until may be in the past, and a duration in
-// Delay-Expires counts from now if the message was due before. A change of any other header of the broker or of the
+// Delay-Expires counts from the later of now and the due time. A change of any other header of the broker or of the
 // server is a problem: with such a header, an operator could forge an id, or purge the target's stream.
 func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
 	b, problem := SplitHeader(edit.Set, true)
@@ -59,7 +60,7 @@ func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem
 	} else {
 		maps.Copy(l.User, b.User)
 	}
-	if _, problem := SplitHeader(l.User, true); problem != nil { // the bounds apply to all headers together
+	if _, problem := SplitHeader(l.User, true); problem != nil { // bounds for all headers together
 		return l, problem
 	}
 	problem = p.editOptions(&l, b, now)
@@ -97,7 +98,7 @@ func (l *Letter) dropUser(name string) {
 
 // editOptions applies the request headers of an edit to the letter.
 func (p Policy) editOptions(l *Letter, b Block, now time.Time) *Problem {
-	until, problem := b.Single(HeaderUntil)
+	until, problem := b.Value(HeaderUntil)
 	if problem != nil {
 		return problem
 	}

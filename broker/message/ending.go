@@ -17,13 +17,13 @@ type Ending struct {
 	Code    Code   // of a dead letter; empty for a delivery
 	Reason  string // of a dead letter; for a delivery the reason of the last refusal, if any
 
-	// Series is the generation of the first set of a recurring timer, and Round the number of the round, from 1. Both are
-	// zero for any other message.
+	// Series is the generation of a recurring timer's set, and Round the number of the round, from 1. Both are zero for
+	// any other message.
 	Series uint64
 	Round  int
 }
 
-// Attempts returns the number of deliveries that the target answered.
+// Attempts returns the number of refusals, plus one for a delivered message.
 func (e Ending) Attempts() int {
 	if e.Code == "" {
 		return e.Refused + 1

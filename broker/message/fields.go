@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// The values of the parameter required of Moment and Count.
+// Arguments of Moment and Count.
 const (
 	Required = true
 	Optional = false
 )
 
-// Fields parses state headers. Its Problem is the first problem of all its methods.
+// Fields parses state headers. Problem is the first problem that a method has found.
 type Fields struct {
 	Block
 	Problem *Problem
@@ -19,7 +19,7 @@ type Fields struct {
 
 // Text returns the value of a header, or "" if it is missing.
 func (f *Fields) Text(name string) string {
-	v, problem := f.Single(name)
+	v, problem := f.Value(name)
 	if problem != nil {
 		f.Refuse(name, problem.Sentence)
 	}
@@ -35,7 +35,7 @@ func (f *Fields) checked(name string, valid func(v string) bool) string {
 	return v
 }
 
-// Token returns a short token that a broker wrote, or "" if it is missing.
+// Token returns a value of at most 32 bytes, or "" if the header is missing.
 func (f *Fields) Token(name string) string {
 	const maxToken = 32 // bytes
 	return f.checked(name, func(v string) bool { return len(v) <= maxToken })
@@ -80,11 +80,10 @@ func (f *Fields) Sequence(name string) uint64 {
 	return n
 }
 
-// Refuse records the problem that a header has a value that no broker writes.
+// Refuse records a problem: a broker does not write such a header.
 func (f *Fields) Refuse(name, reason string) {
 	if f.Problem == nil {
-		f.Problem = Problemf(BadInternal,
-			"%s: %s, on a subject where only the broker may publish: revoke that permission from all other users", name, reason)
+		f.Problem = Problemf(BadInternal, "%s: %s, which no broker writes; %s", name, reason, onlyBrokers)
 	}
 }
 

@@ -16,12 +16,12 @@ const (
 	HeaderExpires = "Delay-Expires" // the latest time of delivery: a duration after due, or a time
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
-	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, if that is enabled
+	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level
 
 	HeaderRateKey     = "Delay-Rate-Key"     // all messages with the same key share a rate
 	HeaderMaxAttempts = "Delay-Max-Attempts" // number of refusals until the message is a dead letter
 
-	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's choice
+	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's token
 	HeaderWord   = "Delay-Word"   // of a named timer: the client's token, by which the client recognizes its set
 
 	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: the maximum time for which consecutive sets postpone it
@@ -34,7 +34,7 @@ const (
 	HeaderRounds = "Delay-Rounds"        // maximum number of rounds
 	HeaderLast   = "Delay-Last"          // a time: no round is planned after it
 	HeaderMissed = "Delay-Missed-Rounds" // skip, one or all
-	HeaderOwner  = "Delay-Owner"         // the person or team responsible; each round's entry has it
+	HeaderOwner  = "Delay-Owner"         // the person or team responsible for the series
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
@@ -43,18 +43,18 @@ const (
 	HeaderDue      = "Delay-Due"      // RFC 3339 with nanoseconds
 	HeaderAccepted = "Delay-Accepted" // when the first stream stored the message; RFC 3339 with nanoseconds
 	HeaderMsgID    = "Delay-Msg-Id"   // the client's own Nats-Msg-Id
-	HeaderSeries   = "Delay-Series"   // for a recurring timer: the generation of its first set
+	HeaderSeries   = "Delay-Series"   // for a recurring timer: the generation of its set
 	HeaderRound    = "Delay-Round"    // for a recurring timer: the number of the round, from 1
 
 	// Between lanes, and on dead letters.
 	HeaderFormat       = "Delay-Format"
-	HeaderHop          = "Delay-Hop"           // number of publishes into our streams so far
+	HeaderHop          = "Delay-Hop"           // number of publishes into the broker's streams so far
 	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries so far; the delivered message has it too
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
-	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, after a refusal or by the target's rate
-	HeaderPaced        = "Delay-Paced"    // the send time by the target's rate, and the broker that reserved it
-	HeaderReleased     = "Delay-Released" // the resumed pause for which the message has waited
+	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, which a refusal or the target's rate has postponed
+	HeaderPaced        = "Delay-Paced"    // the turn at the target's rate, and the broker that gave it
+	HeaderReleased     = "Delay-Released" // the resumed pause in whose lane the message waited
 
 	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops those that it
 	// does not know.
@@ -97,8 +97,8 @@ const (
 	HeaderExpected = "Nats-Expected-Last-Subject-Sequence"
 )
 
-// Format is the newest format of the messages on delaysys subjects. A new format is added when an older broker could
-// misread a message.
+// Format is the newest format of the messages on delaysys subjects. A message has a newer format if an older broker
+// must not parse it.
 //
 //	1  a message without a seal, or with a seal that an older broker may ignore during an upgrade
 //	2  a message that requires its seal
@@ -116,7 +116,7 @@ const (
 // of headers, and at most two bytes to each line. So a message grows by less than the 4 KiB of max_payload that the
 // streams keep free.
 const (
-	maxHeaderLines = 64 // each may grow by two bytes when it is encoded again
+	maxHeaderLines = 64
 	maxHeaderBytes = 8 << 10
 )
 
@@ -126,7 +126,7 @@ var timerHeaders = []string{
 	HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderMissed, HeaderLast, HeaderOwner,
 }
 
-// canonicalNames maps the known Delay-* names, in our spelling and in lower case, to our spelling.
+// canonicalNames maps the known Delay-* names, in canonical spelling and in lower case, to the canonical spelling.
 var canonicalNames = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
@@ -147,10 +147,11 @@ var canonicalNames = func() map[string]string {
 	return m
 }()
 
-// IsOwnHeader reports whether a header, in our spelling, is parsed into a request and not passed on.
-func IsOwnHeader(name string) bool { return canonicalNames[name] != "" || name == HeaderNatsMsgID }
+// IsBrokerHeader reports whether the broker parses a header, and does not pass it on. The name is in canonical
+// spelling.
+func IsBrokerHeader(name string) bool { return canonicalNames[name] != "" || name == HeaderNatsMsgID }
 
-// CanonicalName returns our spelling of a known Delay-* name, or "".
+// CanonicalName returns the canonical spelling of a known Delay-* name, or "".
 func CanonicalName(k string) string {
 	if name := canonicalNames[k]; name != "" {
 		return name
@@ -158,8 +159,8 @@ func CanonicalName(k string) string {
 	return canonicalNames[plainName(k)]
 }
 
-// plainName returns a name in the form in which names are compared: trimmed and in lower case. It keeps the case if the
-// first letter shows that the name is neither reserved nor ours, which saves an allocation.
+// plainName returns a name in the form in which names are compared: trimmed and in lower case. If the first letter
+// shows that the name is neither reserved nor a Delay-* name, plainName keeps the case, which saves an allocation.
 func plainName(k string) string {
 	k = strings.TrimSpace(k)
 	if k == "" || k[0] < utf8.RuneSelf && strings.IndexByte("DdNnSsKk", k[0]) < 0 {
@@ -174,9 +175,9 @@ func isReserved(name string) bool {
 		name == "status" || name == "description" || name == "kv-operation"
 }
 
-// firstName returns the lesser of two names, or b if a is empty. A problem names the least name, because the order of a
+// leastName returns the lesser of two names, or b if a is empty. A problem names the least name, because the order of a
 // map is random.
-func firstName(a, b string) string {
+func leastName(a, b string) string {
 	if a == "" || b < a {
 		return b
 	}
@@ -193,7 +194,7 @@ func validKey(k string) bool {
 	return k != ""
 }
 
-// userHeader returns a new header with the client's own headers, and room for more headers.
+// userHeader returns a new header with the client's own headers, and room for the given number of headers.
 func (r *Request) userHeader(room int) Header {
 	h := make(Header, len(r.User)+room)
 	maps.Copy(h, r.User)

@@ -9,8 +9,8 @@ import (
 
 // ID identifies an accepted message for its whole life. It consists of the stream that stored the message first, the
 // sequence in that stream, and the timestamp. The timestamp distinguishes the message from messages in an earlier
-// stream with the same name. The text of an ID is such as "DELAY_30m-1234-1732060800000000000", with the timestamp in
-// nanoseconds since 1970. It has no dot, so it can be a subject token.
+// stream with the same name. String formats an ID as in "DELAY_30m-1234-1732060800000000000", with the timestamp in
+// nanoseconds since 1970. The result has no dot, so it can be a subject token.
 type ID struct {
 	Stream   string
 	Sequence uint64

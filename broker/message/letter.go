@@ -8,19 +8,19 @@ type Letter struct {
 	// target, or if a dot has split the request's time: see hasTimePart.
 	Request
 	Code     Code
-	Sentence string // the problem, and what to change
+	Sentence string // the problem, and the change that repairs it
 
-	DueEdited bool // an operator has set Due: see Policy.Edited
+	DueEdited bool // an operator has set Due: see Policy.Edit
 }
 
-// DoubtLetter returns the reason to doubt that a broker wrote a dead letter and the message in it, or nil if a broker
-// wrote both. A broker writes a letter with the code BadInternal, but the writer of the message in it is unknown.
+// DoubtLetter returns a problem unless a broker wrote both the dead letter and the message in it. With the code
+// BadInternal, a broker wrote only the letter.
 func (p Policy) DoubtLetter(in Incoming) *Problem {
 	if problem := p.Keys.DoubtMessage(in); problem != nil {
 		return problem
 	}
 	if code, _, _ := p.Names.ParseDead(in.Subject); code == BadInternal {
-		return Problemf(BadInternal, "the writer of the message is unknown, and the letter keeps the message's own claims")
+		return Problemf(BadInternal, "the writer of the message is unknown, so the headers of the letter may be forged")
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	s, problem := SplitHeader(in.Header, true)
 	l.User = s.User
 	f := Fields{Block: s, Problem: problem}
-	f.parseKept(&l.Request)
+	f.parseLetterState(&l.Request)
 	l.Hop = f.Count(HeaderHop, Optional)
 	l.Sentence = f.Text(HeaderError)
 	if format := f.Count(HeaderFormat, Optional); format > Format {
@@ -61,14 +61,14 @@ func (l Letter) DueKnown() bool {
 	switch l.Code {
 	case Undelivered, Expired, TooLarge, BadTarget:
 		return true
-	case BadInternal: // Due and Target are what the message claimed: see Policy.claimed
+	case BadInternal: // Due may be forged: see Policy.claimedRequest
 		return l.Due.After(l.Accepted)
 	}
 	return false
 }
 
-// ResentHeader returns the header with which the message goes back into our lanes. The attempts count from zero, and
-// all other fields are unchanged. The Nats-Msg-Id depends only on the letter and its target, so the stream stores a
+// ResentHeader returns the header with which the message goes back into a lane. The attempts count from zero, and all
+// other fields are unchanged. The Nats-Msg-Id depends only on the letter and its target, so the stream stores a
 // repeated resend once. No hop has such an id, so the stream reports a duplicate only after an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request

@@ -98,7 +98,7 @@ func (n Names) OwnsStream(stream string) bool {
 
 // OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter returns the subject of this
 // stream. OwnersTable returns the subject of the table of owners. The subject of an instance's heartbeats begins with
-// OwnersBeat. OwnersCall returns the subject of the instances' calls, which no stream stores.
+// OwnersBeat. OwnersCall returns the subject of the broadcasts to all instances, which no stream stores.
 func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
 func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
 func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
@@ -127,8 +127,8 @@ func (n Names) TimersCall() string           { return n.control + ".timers" }
 func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }
 func (n Names) ShiftCall() string            { return n.control + ".shift" }
 
-// LevelFilter returns the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
-// DeadFilter return the subjects of other lanes and of the dead letters.
+// LevelFilter returns the pattern of the subjects of requests for a level. InFilter, AtFilter, TimerFilter, HopFilter,
+// RetryFilter and DeadFilter return the patterns of the other subjects of messages.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }
@@ -138,8 +138,8 @@ func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + lev
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
 
 // PausedStreamFilter matches all messages that wait for the end of a pause, and PauseFilter the messages of one pause.
-// PausedMessage returns the subject of one such message. PausesRecord returns the subject of the list of pauses, in the
-// same stream.
+// PausedMessage returns the subject of a message that waits. PausesRecord returns the subject of the list of pauses.
+// One stream stores all these subjects.
 func (n Names) PausedStreamFilter() string      { return n.sys + ".paused.>" }
 func (n Names) PauseFilter(pause string) string { return n.sys + ".paused." + pause + ".>" }
 func (n Names) PausedMessage(pause, target string) string {
@@ -163,7 +163,7 @@ func (n Names) At(time, target string) string     { return n.at + "." + time + "
 // allow that header.
 func (n Names) BareLevel(level string) string { return n.level + "." + level }
 
-// Hop and Retry return the subjects of a message between our lanes.
+// Hop and Retry return the subjects of a message between lanes.
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
@@ -250,8 +250,8 @@ func (n Names) Parse(subject string) Address {
 	return Address{Form: form, Token: token, Target: target}
 }
 
-// ParseDead parses the subject of a dead letter. Target is empty if the letter has none. Ok is false for any other
-// subject.
+// ParseDead parses the subject of a dead letter. Target is empty if the letter has none. Ok is false if the subject is
+// not that of a dead letter.
 func (n Names) ParseDead(subject string) (code Code, target string, ok bool) {
 	root, rest, ok := strings.Cut(subject, ".")
 	if !ok || root != n.dead {

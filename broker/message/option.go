@@ -10,9 +10,9 @@ import (
 	"delaybroker/levels"
 )
 
-// options parses the request headers except the time and the target.
+// options parses the request headers except the time, the target and Delay-Max-Attempts.
 func (r Request) options(b Block) (Request, *Problem) {
-	deliver, problem := b.Single(HeaderDeliver)
+	deliver, problem := b.Value(HeaderDeliver)
 	if problem != nil {
 		return r, problem
 	}
@@ -21,7 +21,7 @@ func (r Request) options(b Block) (Request, *Problem) {
 		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", Excerpt(deliver))
 	}
 	r.Mode = mode
-	expires, problem := b.Single(HeaderExpires)
+	expires, problem := b.Value(HeaderExpires)
 	if problem != nil {
 		return r, problem
 	}
@@ -40,14 +40,14 @@ func (r Request) options(b Block) (Request, *Problem) {
 			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", Excerpt(expires))
 		}
 	}
-	ttl, problem := b.Single(HeaderTTL)
+	ttl, problem := b.Value(HeaderTTL)
 	if problem != nil {
 		return r, problem
 	}
 	if r.TTL, problem = parseTTL(ttl); problem != nil {
 		return r, problem
 	}
-	r.RateKey, problem = b.Single(HeaderRateKey)
+	r.RateKey, problem = b.Value(HeaderRateKey)
 	if problem == nil && b.Delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
 		problem = Problemf(BadOption, "Delay-Rate-Key %s: want 1 to %d bytes of printable ASCII without spaces",
 			Excerpt(r.RateKey), maxRateKey)
@@ -63,8 +63,8 @@ func validRateKey(key string) bool {
 		!strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// MaxTTL is the maximum Nats-TTL at a target. nats-server overflows with a far greater value, and the message would
-// expire immediately.
+// MaxTTL is the maximum Nats-TTL at a target. With a value some three times as large, a duration in nats-server would
+// overflow, and the message would expire immediately.
 const MaxTTL = 36500 * 24 * time.Hour
 
 // parseTTL converts a duration to a Nats-TTL for nats-server: whole seconds, rounded up, at least one.
@@ -80,7 +80,7 @@ func parseTTL(ttl string) (string, *Problem) {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
 
-// validTTL reports whether a TTL is a result of parseTTL. The target gets the TTL unchanged.
+// validTTL reports whether a TTL has the form of a result of parseTTL.
 func validTTL(ttl string) bool {
 	return ttl == "never" || len(ttl) <= len("3153600000") && strings.Trim(ttl, "0123456789") == ""
 }
@@ -88,7 +88,7 @@ func validTTL(ttl string) bool {
 // maxAttempts returns the client's limit of refusals, or zero. The limit must not exceed the limit in the settings for
 // the target.
 func (p Policy) maxAttempts(target string, b Block) (int, *Problem) {
-	value, problem := b.Single(HeaderMaxAttempts)
+	value, problem := b.Value(HeaderMaxAttempts)
 	if problem != nil || value == "" {
 		return 0, problem
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Origin identifies the recurring timer, or the schedule, that produced a message. The message carries it to its
-// consumer. All other messages have the zero Origin.
+// Origin identifies the recurring timer, or the schedule, that produced a message. Any other message has the zero
+// Origin.
 type Origin struct {
-	Series uint64 // generation of the first set of a recurring timer; otherwise zero
+	Series uint64 // generation of a recurring timer's set; zero unless the timer recurs
 	Round  int    // number of the round, from 1; zero unless the timer recurs
 
 	Scheduler    string // the subject of the schedule; empty without a schedule

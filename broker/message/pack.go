@@ -6,8 +6,8 @@ import (
 )
 
 // Pack appends the encoded request to a byte slice. A lane keeps a waiting message in this form, because a Request
-// takes half a kilobyte, and each header of the client a hundred bytes more. Unpack decodes a request in the process
-// that packed it. For a request with an origin, Pack returns false and appends nothing.
+// takes half a kilobyte, and each header of the client a hundred bytes more. The encoding has no version, so only the
+// process that packed a request may unpack it. For a request with an origin, Pack returns false and appends nothing.
 func (r Request) Pack(b []byte) ([]byte, bool) {
 	if r.origin != nil {
 		return b, false
@@ -80,7 +80,7 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// appendTime encodes the zero time as zero seconds and an impossible number of nanoseconds.
+// appendTime encodes the seconds, and the nanoseconds plus one. Two zeros encode the zero time.
 func appendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, 0, 0)

@@ -28,10 +28,10 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 type PartialParse struct {
 	Request   Request
 	Fields    Fields
-	Forbidden *Problem // why the target in the subject is not allowed; nil if it is allowed
+	Forbidden *Problem // nil if the policy allows the target in the subject
 }
 
-// ParseCommon parses the target in the subject and divides the headers, for any message of a lane.
+// ParseCommon parses the target in the subject and splits the headers, for any message of a lane.
 func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 	addr := p.Names.Parse(in.Subject)
 	m.Request = Request{
@@ -56,12 +56,12 @@ func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 	return m, problem
 }
 
-// ParseHop parses a message between our lanes. If only the target is not allowed, the problem is in m.Forbidden, and
-// ParseHop returns none.
+// ParseHop parses a message between lanes. It does not return the problem of a target that is not allowed: see
+// m.Forbidden.
 func (p Policy) ParseHop(in Incoming) (m PartialParse, problem *Problem) {
 	m, problem = p.ParseCommon(in)
 	if doubt := p.Keys.DoubtMessage(in); doubt != nil {
-		m.Request = p.claimed(m.Request, m.Fields.Block)
+		m.Request = p.claimedRequest(m.Request, m.Fields.Block)
 		return m, doubt
 	}
 	if problem != nil {
@@ -82,7 +82,7 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 			"the subject %s is not a subject of this broker: remove the subject from the stream %s",
 			Excerpt(in.Subject), in.Stream)
 	}
-	if name := m.Fields.First(timerHeaders...); name != "" {
+	if name := m.Fields.FirstHeader(timerHeaders...); name != "" {
 		return m.Request, Problemf(BadOption,
 			"%s is for named timers: only a message with a key can be set again, be cancelled or recur", name)
 	}
@@ -97,8 +97,9 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 	return p.ParseOptions(m, due, target, problem)
 }
 
-// ParseOptions parses the options of a client's message with the given due time. It parses them even if the target has
-// a problem, because an operator may resend the dead letter to another target.
+// ParseOptions parses the options of a client's message with the given due time. Problem is the problem of the target,
+// or nil. ParseOptions parses the options even if the target has a problem, because an operator may resend the dead
+// letter to another target.
 func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, b := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {
@@ -115,7 +116,7 @@ func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, probl
 // ClientTarget returns the target of a client's message. The target is in the subject or, if HeaderTargets allows that,
 // in Delay-Target on the bare subject of a level.
 func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
-	headerTarget, problem := m.Fields.Single(HeaderTarget)
+	headerTarget, problem := m.Fields.Value(HeaderTarget)
 	if problem != nil {
 		return "", problem
 	}

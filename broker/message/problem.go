@@ -18,11 +18,11 @@ const (
 	TimeTwice   Code = "time_twice"         // both the subject and a header have a time, or a header is duplicate
 	UntilEarly  Code = "until_before_level" // Delay-Until is before the end of the level in the subject
 	TooFar      Code = "too_far"            // the delay exceeds the maximum
-	TooLarge    Code = "too_large"          // too large to be moved or delivered
+	TooLarge    Code = "too_large"          // the message is larger than the limit of the levels or of the target
 	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
-	BadTimer    Code = "bad_timer"          // a message on a timer's subject has an invalid key, or no request
-	BadInternal Code = "bad_internal"       // a message below delaysys that this broker did not write
+	BadTimer    Code = "bad_timer"          // a message on a timer's subject is no set and no cancel
+	BadInternal Code = "bad_internal"       // a seal is invalid, or missing below delaysys
 )
 
 // Codes returns the codes that a dead letter may have.
@@ -46,7 +46,7 @@ const maxSentence = 600
 // Problem is the reason why a message cannot be delivered as requested.
 type Problem struct {
 	Code     Code
-	Sentence string // what is wrong and what to change, for people
+	Sentence string // the error and the change that repairs it, for people
 }
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Sentence }

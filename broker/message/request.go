@@ -10,7 +10,7 @@ const (
 	ModeAuto    Mode = "auto"
 	ModeStream  Mode = "stream"
 	ModeCore    Mode = "core"
-	ModeRequest Mode = "request" // the reply of a service acknowledges
+	ModeRequest Mode = "request" // a service's reply is the acknowledgement
 )
 
 // Modes returns all modes.
@@ -26,7 +26,7 @@ type Incoming struct {
 	Undecodable bool // the header block cannot be decoded
 	Data        []byte
 	HeadersOnly bool // the body was not read, so the seal cannot be checked
-	KeysCurrent bool // the keys were read after the message was stored, so no broker has a key that is unknown here
+	KeysCurrent bool // the keys were read after the message was stored, so an unknown key is no broker's key
 }
 
 // Request is the parsed request of a message. If a part of the message cannot be parsed, the other fields are set, for
@@ -45,15 +45,15 @@ type Request struct {
 	MaxAttempts int
 	RateKey     string  // all messages with the same key share a rate; empty for none
 	User        Header  // the client's own headers, to be passed on
-	origin      *Origin // never changed; nil for the zero Origin
+	origin      *Origin // copies of the request share it, so it never changes; nil for the zero Origin
 
-	Hop          int // number of publishes into our streams so far; 0 if a client published the message
+	Hop          int // number of publishes into the broker's streams so far; 0 if a client published the message
 	Attempts     int // number of refused deliveries so far
 	FirstFailure time.Time
 	LastFailure  time.Time
-	RetryAt      time.Time // time of the next attempt, after a refusal or by the target's rate
-	Reservation  string    // the reservation of a send time at the target's rate; empty if none
-	ResumedPause string    // the resumed pause for which the message has waited; empty if none
+	RetryAt      time.Time // time of the next attempt, which a refusal or the target's rate has postponed
+	Reservation  string    // the value of Delay-Paced; empty without a turn
+	ResumedPause string    // the resumed pause in whose lane the message waited; empty if none
 
 	// For people only: no decision depends on these fields.
 	LastError       string // reason of the last refusal

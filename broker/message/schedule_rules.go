@@ -7,8 +7,9 @@ import (
 )
 
 // ScheduleRule is a pattern of subjects on which clients request schedules, and the targets that these schedules may
-// have. With the server's own scheduling, the stream has this role: a schedule and its target are in one stream. A
-// client that may publish on the subjects can have the broker publish to the targets. No other permission is checked.
+// have. A client that may publish on the subjects can have the broker publish to the targets: the broker checks no
+// other permission. The server's own scheduling needs no such rule, because a schedule and its target are in one
+// stream.
 type ScheduleRule struct {
 	Subjects string   // a pattern
 	Targets  []string // patterns
@@ -22,7 +23,7 @@ type ScheduleRules []ScheduleRule
 // (DELAY_HEADER_TARGETS).
 func ParseScheduleRules(list string, defaults []string) ScheduleRules {
 	var rules ScheduleRules
-	for _, word := range Words(list) {
+	for _, word := range SplitList(list) {
 		subjects, target, hasTarget := strings.Cut(word, "=")
 		i := slices.IndexFunc(rules, func(r ScheduleRule) bool { return r.Subjects == subjects })
 		if i < 0 {
@@ -46,7 +47,7 @@ func (rules ScheduleRules) Check(roots []string) error {
 		case !ValidPattern(r.Subjects) || strings.ContainsAny(first, "*>"):
 			return fmt.Errorf("subjects %q: want a pattern that begins with a plain token, as in schedules.>", r.Subjects)
 		case first[0] == '$' || first[0] == '_' || slices.Contains(roots, first):
-			return fmt.Errorf("subjects %q: want none below $, _ or the broker's own", r.Subjects)
+			return fmt.Errorf("subjects %q: want none below $, _ or a root of the broker", r.Subjects)
 		case !more:
 			return fmt.Errorf("subjects %q: want at least two tokens, as in schedules.>", r.Subjects)
 		case len(r.Targets) == 0:
@@ -86,5 +87,5 @@ func (rules ScheduleRules) Lookup(subject string) (ScheduleRule, bool) {
 	return ScheduleRule{}, false
 }
 
-// Allows reports whether a target is among those of the rule.
+// Allows reports whether the rule allows a target.
 func (r ScheduleRule) Allows(target string) bool { return matchAny(r.Targets, target) }

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// The seals in this file prove that a message below delaysys or delaydead is ours. The permission to publish there is
-// no proof, because NATS checks no permission for the subject of an answer. A client that may read a stream by direct
-// get, or create a consumer, chooses the subject on which the server publishes the stored message. The client also
-// chooses the message, and so the headers and the body.
+// A seal proves that a broker wrote a message below delaysys or delaydead. The permission to publish on these subjects
+// is no proof, because NATS checks no permission for the subject of an answer. A client that may read a stream by
+// direct get, or create a consumer, chooses the subject on which the server publishes the stored message. The client
+// also chooses which stored message the server publishes, and may have stored that message itself.
 //
 // # What is sealed
 //
@@ -43,20 +43,20 @@ import (
 const MinSecret = 16
 
 const (
-	keyIDChars = 8  // identifies a key; not secret
-	macBytes   = 16 // of the HMAC-SHA256, truncated
+	keyIDChars = 8  // length of a key's id, which is not secret
+	macBytes   = 16 // length of the truncated HMAC-SHA256
 )
 
-// Keys make and verify the seals of our messages. The first key makes seals, and all keys verify them. Keys are safe
-// for concurrent use, and Use may replace the keys at any time. Nil Keys, and Keys without a key, make no seals and
-// accept all messages. Messages stored before the start of sealing count without a seal.
+// Keys make and verify the seals of the broker's messages. The first key makes seals, and all keys verify them. Keys
+// are safe for concurrent use, and Replace may replace the keys at any time. Nil Keys, and Keys without a key, make no
+// seals and accept all messages.
 type Keys struct {
 	ring atomic.Pointer[ring]
 }
 
 type ring struct {
 	keys  []*key
-	start time.Time // of sealing: stored messages need a seal from this time on; zero for never
+	start time.Time // messages that were stored from this time on need a seal; zero: no message needs one
 }
 
 // key has the keys that are derived from one secret, one for each purpose.
@@ -65,16 +65,17 @@ type key struct {
 	messages, notes sealer
 }
 
-// NewKeys returns keys derived from secrets. See [Keys.Use].
+// NewKeys returns keys derived from secrets. See [Keys.Replace].
 func NewKeys(secrets []string, start time.Time) *Keys {
 	k := &Keys{}
-	k.Use(secrets, start)
+	k.Replace(secrets, start)
 	return k
 }
 
-// Use replaces all keys by keys derived from the given secrets. Start is the start of sealing: messages stored before
-// it count without a seal, since older brokers sealed no messages. If start is zero, all messages count without a seal.
-func (k *Keys) Use(secrets []string, start time.Time) {
+// Replace replaces all keys by keys derived from the given secrets. Start is the start of sealing: messages stored
+// before it count without a seal, since older brokers sealed no messages. If start is zero, all messages count without
+// a seal.
+func (k *Keys) Replace(secrets []string, start time.Time) {
 	r := &ring{start: start}
 	for _, secret := range secrets {
 		id := base32.StdEncoding.EncodeToString(derive(secret, "key id"))[:keyIDChars]
@@ -163,7 +164,8 @@ func (s sealer) seal(id, subject string, h Header, body []byte) string {
 	return string(b[:])
 }
 
-// valid reports whether a seal is valid. It compares in constant time. A seal has only one spelling.
+// valid reports whether a seal is valid. It compares the text of seals, since one MAC has several encodings, and takes
+// constant time.
 func (s sealer) valid(seal, id, subject string, h Header, body []byte) bool {
 	b := s.make(id, subject, h, body)
 	return subtle.ConstantTimeCompare([]byte(seal), b[:]) == 1

@@ -99,8 +99,8 @@ func TestKeyRotation(t *testing.T) {
 		}
 	}
 	again := message.NewKeys(nil, time.Time{})
-	if again.Use([]string{secretOne}, sealedAt); sealing(again).Keys.DoubtMessage(old) != nil {
-		t.Error("the seal of a key that Use has added is not valid")
+	if again.Replace([]string{secretOne}, sealedAt); sealing(again).Keys.DoubtMessage(old) != nil {
+		t.Error("the seal of a key that Replace has added is not valid")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestUnsealedBeforeStart(t *testing.T) {
 			t.Errorf("%s: got %v, want no problem: %t", tt.what, problem, tt.believed)
 		}
 		if !tt.believed {
-			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "that permission from all other users")
+			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "revoke the permission of all other users")
 			if !got.Due.Equal(r.Due) || got.Target != r.Target || got.RateKey != r.RateKey || got.ID == r.ID {
 				t.Errorf("%s: got %+v, want the claimed due time, target and rate key, and not the claimed id", tt.what, got)
 			}

@@ -105,7 +105,7 @@ func TestSealIsForOnePurpose(t *testing.T) {
 	const subject = "delaysys.owners.table"
 	seal := k.Seal(subject, []byte("body"))
 	trusts := func(k *message.Keys, subject, body, seal string) bool {
-		return k.Trusts(message.Note{Subject: subject, Body: []byte(body), Seal: seal}, message.SealedSince)
+		return k.Trusts(message.Note{Subject: subject, Body: []byte(body), Seal: seal}, message.TrustLegacy)
 	}
 	if !trusts(k, subject, "body", seal) {
 		t.Error("the seal of a note is not valid for the note")

@@ -27,7 +27,7 @@ type Policy struct {
 	// Attempts returns the maximum number of refusals by a target, which also bounds Delay-Max-Attempts. If nil, there is
 	// no maximum.
 	Attempts func(target string) int
-	// Keys prove which messages below delaysys are ours. If nil, all these messages count as ours.
+	// Keys prove which messages below delaysys a broker wrote. If nil, all these messages count as the broker's.
 	Keys *Keys
 	// Format is the newest format that can be parsed. If zero, the constant Format applies.
 	Format int
@@ -38,7 +38,7 @@ type Policy struct {
 func (p Policy) CheckTarget(target string) *Problem {
 	switch {
 	case target == "":
-		return Problemf(BadTarget, "no target: write the subject to deliver to behind the delay, as in %s.30m.orders.expire",
+		return Problemf(BadTarget, "no target: write the target after the delay, as in %s.30m.orders.expire",
 			p.Names.Prefix())
 	case len(target) > MaxTarget:
 		return Problemf(BadTarget, "the target %s has %d bytes: at most %d", Excerpt(target), len(target), MaxTarget)
@@ -77,8 +77,8 @@ func matchAny(patterns []string, subject string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, subject) })
 }
 
-// Words splits a list of words that are separated by commas or spaces.
-func Words(list string) []string {
+// SplitList splits a list of words that are separated by commas or spaces.
+func SplitList(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // minMillis and maxMillis are the least and the greatest number that ParseTime parses as unix milliseconds, in the
-// years 1973 and 5138. It parses smaller numbers as seconds.
+// years 1973 and 5138. ParseTime parses smaller numbers as unix seconds.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
 // TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds the time up to a

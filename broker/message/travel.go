@@ -9,23 +9,23 @@ import (
 
 // This file makes the headers of a message between lanes, at its target, and in its dead letter.
 
-// NatsMsgID returns the id under which the broker publishes hop n of a message. Each publish into our streams,
+// NatsMsgID returns the id under which the broker publishes hop n of a message. Each publish into the broker's streams,
 // including a retry, has another n. Otherwise, if a message passed a level twice, the level's stream would drop the
 // second publish as a duplicate.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
 // DeadMsgID returns the id of the message's dead letter. The id contains the hop, because a resent message may become a
-// dead letter again immediately. Without the hop, the stream would drop the new letter as a duplicate of the old one,
-// which is then removed, and the message would be lost.
+// dead letter again immediately. Without the hop, the stream would drop the new letter as a duplicate of the old one.
+// Then the resend would remove the old letter, and the message would be lost.
 func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 
-// HopHeader returns the header of the message for its next publish into one of our lanes. The state headers replace the
-// state headers of the last hop, so the header does not grow. A named timer that is pending has a marker instead: see
-// package entry.
+// HopHeader returns the header of the message for its next publish into a lane. The state headers replace the state
+// headers of the last hop, so the header does not grow. A named timer that is pending has a marker instead: see package
+// entry.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(8) // enough for a message that was never refused; no map is smaller than one of eight entries
+	h := r.userHeader(8) // enough for a message that was never refused
 	r.Identify(h, r.NatsMsgID(r.Hop+1))
-	r.putKept(h)
+	r.putLetterState(h)
 	PutCount(h, HeaderHop, r.Hop+1)
 	PutTime(h, HeaderRetryAt, r.RetryAt)
 	Put(h, HeaderPaced, r.Reservation)
@@ -57,7 +57,7 @@ func (r *Request) PutTargetHeader(h Header) {
 func (r Request) DeadHeader(p *Problem) Header {
 	h := r.userHeader(20)
 	r.Identify(h, r.DeadMsgID())
-	r.putKept(h)
+	r.putLetterState(h)
 	PutCount(h, HeaderHop, r.Hop)
 	Put(h, HeaderErrorCode, string(p.Code))
 	Put(h, HeaderError, p.Sentence)
@@ -74,8 +74,8 @@ func (r *Request) Identify(h Header, msgID string) {
 	r.origin.identify(h)
 }
 
-// putKept writes the headers that a message has both between lanes and as a dead letter.
-func (r *Request) putKept(h Header) {
+// putLetterState writes the headers that a message has both between lanes and as a dead letter.
+func (r *Request) putLetterState(h Header) {
 	Put(h, HeaderFormat, strconv.Itoa(formatBasic))
 	Put(h, HeaderSubject, r.Subject)
 	Put(h, HeaderDeliver, string(r.Mode))
@@ -90,8 +90,8 @@ func (r *Request) putKept(h Header) {
 	}
 }
 
-// parseKept parses the headers that Identify and putKept write.
-func (f *Fields) parseKept(r *Request) {
+// parseLetterState parses the headers that Identify and putLetterState write.
+func (f *Fields) parseLetterState(r *Request) {
 	r.ID = f.checked(HeaderID, func(v string) bool {
 		_, err := ParseID(v)
 		return err == nil
@@ -119,7 +119,7 @@ func (p Policy) ReadState(r Request, b Block) (Request, Fields) {
 		f.Problem = Problemf(NewerFormat, "format %d is newer than this broker's %d", format, newest)
 	}
 	state := Request{Target: r.Target, User: r.User}
-	f.parseKept(&state)
+	f.parseLetterState(&state)
 	state.Subject = cmp.Or(state.Subject, r.Subject)
 	state.Hop = f.Count(HeaderHop, Required)
 	state.RetryAt = f.Moment(HeaderRetryAt, Optional)
@@ -133,10 +133,10 @@ func (p Policy) ReadState(r Request, b Block) (Request, Fields) {
 	return state, f
 }
 
-// claimed returns the request of a message that is not proven to be ours. The dead letter gets the time and the options
-// in the state headers, for an operator who knows that the message is ours. It does not get the id in these headers,
-// which could be the id of another dead letter.
-func (p Policy) claimed(r Request, b Block) Request {
+// claimedRequest returns the request of a message without a valid seal. The dead letter gets the time and the options
+// in the state headers, for an operator who knows that a broker wrote the message. The dead letter does not get the id
+// in these headers, which could be the id of another dead letter.
+func (p Policy) claimedRequest(r Request, b Block) Request {
 	if claim, f := p.ReadState(r, b); f.Problem == nil {
 		r.Due, r.Expires, r.Mode, r.TTL, r.MsgID = claim.Due, claim.Expires, claim.Mode, claim.TTL, claim.MsgID
 		r.MaxAttempts, r.RateKey = claim.MaxAttempts, claim.RateKey

@@ -13,12 +13,12 @@ import (
 type Trust int
 
 const (
-	// SealedAlways requires a valid seal of every record. It is for kinds of records that no broker ever wrote without a
+	// TrustSealed requires a valid seal of every record. It is for kinds of records that no broker ever wrote without a
 	// seal.
-	SealedAlways Trust = iota
-	// SealedSince requires a valid seal of each record that was stored at or after the start of sealing: see [Keys.Use].
-	// It is for kinds of records that older brokers wrote without a seal.
-	SealedSince
+	TrustSealed Trust = iota
+	// TrustLegacy requires a valid seal of each record that was stored at or after the start of sealing: see
+	// [Keys.Replace]. It is for kinds of records that older brokers wrote without a seal.
+	TrustLegacy
 )
 
 // A Record is an [Incoming] or a [Note].
@@ -26,7 +26,7 @@ type Record interface {
 	doubt(r *ring, trust Trust) *Problem
 }
 
-// Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp. So under SealedSince, a
+// Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp. So under TrustLegacy, a
 // note without a seal counts while the local clock is before the start of sealing. A note with a seal counts only if
 // the seal is valid.
 type Note struct {
@@ -49,25 +49,25 @@ func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 	return record.doubt(r, trust)
 }
 
-// DoubtMessage returns the reason to doubt that a stored message is ours, or nil if it is ours.
-func (k *Keys) DoubtMessage(in Incoming) *Problem { return k.Doubt(in, SealedSince) }
+// DoubtMessage returns the reason to doubt that a broker wrote a stored message, or nil.
+func (k *Keys) DoubtMessage(in Incoming) *Problem { return k.Doubt(in, TrustLegacy) }
 
 // requiresSeal reports whether a message that was stored at the given time must have a seal.
 func (r *ring) requiresSeal(stored time.Time) bool {
 	return len(r.keys) > 0 && !r.start.IsZero() && !stored.Before(r.start)
 }
 
-const onlyBrokers = "on a subject where only the broker may publish"
+const onlyBrokers = "only the broker may publish on this subject, so revoke the permission of all other users"
 
 func (in Incoming) doubt(r *ring, trust Trust) *Problem {
-	if in.HeadersOnly || trust == SealedSince && !r.requiresSeal(in.At) {
+	if in.HeadersOnly || trust == TrustLegacy && !r.requiresSeal(in.At) {
 		return nil
 	}
 	seals := in.Header[HeaderSeal] // in any other spelling, the header is not a seal
 	if len(seals) != 1 {
 		return Problemf(BadInternal,
-			"the message has %d seals of this broker, not one, %s: another user wrote it, or had the server write it; revoke "+
-				"that permission from all other users", len(seals), onlyBrokers)
+			"the message has %d seals of this broker instead of one: another user wrote it, or had the server write it; %s",
+			len(seals), onlyBrokers)
 	}
 	id := KeyID(seals[0])
 	switch key := r.find(id); {
@@ -82,7 +82,7 @@ func (in Incoming) doubt(r *ring, trust Trust) *Problem {
 }
 
 func (n Note) doubt(r *ring, trust Trust) *Problem {
-	if n.Seal == "" && trust == SealedSince && !r.requiresSeal(time.Now()) {
+	if n.Seal == "" && trust == TrustLegacy && !r.requiresSeal(time.Now()) {
 		return nil
 	}
 	id := KeyID(n.Seal)
@@ -97,14 +97,13 @@ func (n Note) doubt(r *ring, trust Trust) *Problem {
 
 func unknownKey(id string) *Problem {
 	return Problemf(BadInternal,
-		"the key %s of the seal is not a key of this broker, %s: if it was, list its secret after the new one in "+
-			"DELAY_SECRET until nothing is pending", Excerpt(id), onlyBrokers)
+		"the key %s of the seal is not a key of this broker: if it was, list its secret after the new one in "+
+			"DELAY_SECRET until nothing is pending; if not, %s", Excerpt(id), onlyBrokers)
 }
 
 func wrongSeal() *Problem {
 	return Problemf(BadInternal,
-		"the seal is not valid for this message, %s: another user changed or moved the message; revoke "+
-			"that permission from all other users", onlyBrokers)
+		"the seal is not valid for this message: another user changed or moved the message; %s", onlyBrokers)
 }
 
 // KeyID returns the id of the key that a seal names. The id is a fingerprint of the key, and is not secret.
@@ -157,9 +156,9 @@ func (k *Keys) UseOfMessage(h Header) KeyUse {
 	return k.UseOf(h[HeaderSeal][0])
 }
 
-// Relayed reports whether the server published the message as its answer to a request for a stored message. A client
-// may name any subject for the answer: NATS checks no permission for it.
-func Relayed(h Header) bool {
+// IsServerAnswer reports whether a message has the headers of the server's answer to a request for a stored message. A
+// client may name any subject for this answer, and NATS checks no permission for that subject.
+func IsServerAnswer(h Header) bool {
 	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} {
 		if _, ok := h[name]; ok {
 			return true

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestTrust checks which records count under SealedAlways and under SealedSince. A message has a time, and for a note
+// TestTrust checks which records count under TrustSealed and under TrustLegacy. A message has a time, and for a note
 // the reader's clock decides.
 func TestTrust(t *testing.T) {
 	const subject = "delaysys.pauses"
@@ -47,11 +47,11 @@ func TestTrust(t *testing.T) {
 		{"a bare message from before the start of sealing", ours, old, false, true},
 		{"a bare message without keys", nil, bare, true, true},
 	} {
-		if got := tt.keys.Trusts(tt.record, message.SealedAlways); got != tt.always {
-			t.Errorf("%s, SealedAlways: trusted %t, want %t", tt.what, got, tt.always)
+		if got := tt.keys.Trusts(tt.record, message.TrustSealed); got != tt.always {
+			t.Errorf("%s, TrustSealed: trusted %t, want %t", tt.what, got, tt.always)
 		}
-		if got := tt.keys.Trusts(tt.record, message.SealedSince); got != tt.since {
-			t.Errorf("%s, SealedSince: trusted %t, want %t", tt.what, got, tt.since)
+		if got := tt.keys.Trusts(tt.record, message.TrustLegacy); got != tt.since {
+			t.Errorf("%s, TrustLegacy: trusted %t, want %t", tt.what, got, tt.since)
 		}
 	}
 }

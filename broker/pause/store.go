@@ -62,7 +62,7 @@ func (s Store) Seal(l *List) Record {
 // is trusted only if this broker has no secrets.
 func (s Store) Open(r Record) *List {
 	note := message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
-	if !s.Keys.Trusts(note, message.SealedAlways) {
+	if !s.Keys.Trusts(note, message.TrustSealed) {
 		return nil
 	}
 	l, _ := Parse(r.Body) // nil after an error
@@ -100,7 +100,7 @@ func (s Store) Read(ctx context.Context) (ReadResult, error) {
 		switch l := s.Open(r); {
 		case l == nil, result.List != nil && l.Version <= result.List.Version:
 			result.foreignSequences = append(result.foreignSequences, m.Sequence)
-			if result.List == nil && !message.Relayed(message.Header(header)) {
+			if result.List == nil && !message.IsServerAnswer(message.Header(header)) {
 				result.UnopenedList = result.UnopenedList.merge(s.unopened(r))
 			}
 		default:

@@ -1,7 +1,7 @@
 // Package payload renders the body of a message for people: always as a hex dump, and also as text if the body is text.
 //
 // A body is untrusted. The rendered text contains no control characters except newline, carriage return and tab, and no
-// characters that reorder their neighbours, so it cannot control a terminal. It is not escaped for HTML.
+// characters that reorder their neighbours, so it cannot control a terminal. The text is not escaped for HTML.
 package payload
 
 import (
@@ -11,12 +11,11 @@ import (
 )
 
 const (
-	// MaxShown is the usual limit of a rendering, in bytes of the body.
+	// MaxShown is the default limit of Render, in bytes of the body.
 	MaxShown = 64 << 10
-	// dumpShare is the part of the limit that the hex dump shows: a sixteenth, because a line of the dump shows only 16
-	// bytes.
+	// dumpShare divides the limit of the text. The hex dump has a lower limit, because it needs a line for 16 bytes.
 	dumpShare = 16
-	// minDump is the number of bytes that the hex dump shows even if a sixteenth of the limit is less: sixteen lines.
+	// minDump is the least limit of the hex dump, in bytes, unless the limit of Render is less: sixteen lines.
 	minDump = 256
 )
 
@@ -24,7 +23,7 @@ const (
 type View struct {
 	Size   int    `json:"size"`           // bytes of the whole body
 	Shown  int    `json:"shown"`          // number of bytes, from the beginning of the body, that Text shows
-	Text   string `json:"text,omitempty"` // empty if these bytes are not text
+	Text   string `json:"text,omitempty"` // empty if the shown bytes are not text
 	Dumped int    `json:"hex_shown"`      // number of bytes, from the beginning of the body, that Hex shows
 	Hex    string `json:"hex,omitempty"`  // in the format of hexdump -C
 }

@@ -60,7 +60,7 @@ func Printable(s string, maxChars int) string {
 
 // ShortList lists at most 14 names, and the number of the other names.
 func ShortList(names []string) string {
-	const maxNames = 14 // enough for the patterns of a permission
+	const maxNames = 14
 	if len(names) <= maxNames {
 		return strings.Join(names, ", ")
 	}

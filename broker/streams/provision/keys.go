@@ -48,7 +48,7 @@ func (k *Keyring) Learn(found []streams.Spec) error {
 		return fmt.Errorf("%w: all messages are sealed since %s: set the secret of the other brokers (DELAY_SECRET)",
 			ErrSecret, start.Format(time.RFC3339))
 	}
-	k.Policy.Keys.Use(secrets, start)
+	k.Policy.Keys.Replace(secrets, start)
 	k.mu.Lock()
 	k.marks = marks
 	warn := !k.warned && (len(secrets) == 0 || start.IsZero())

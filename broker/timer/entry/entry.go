@@ -104,7 +104,7 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 	if foreign && maybeSealed(p, in) {
 		return unproven()
 	}
-	if foreign || !cancels(s) || message.Relayed(in.Header) {
+	if foreign || !cancels(s) || message.IsServerAnswer(in.Header) {
 		set, problem := ParseSet(p, in)
 		if problem != nil {
 			problem = addReplaced(problem, in.Sequence)
@@ -114,7 +114,7 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 			First: slices.Equal(in.Header[message.HeaderExpected], []string{"0"}),
 		}
 	}
-	word, _ := s.Single(message.HeaderCancel) // a second Delay-Cancel header does no harm
+	word, _ := s.Value(message.HeaderCancel) // a second Delay-Cancel header does no harm
 	return Entry{
 		Kind: Cancel, Generation: in.Sequence, Cancelled: expectedGeneration(in.Header),
 		Pending: Pending{Request: message.Request{Accepted: in.At, Due: in.At}, Token: message.Reason(word)},
@@ -129,7 +129,8 @@ func addReplaced(problem *message.Problem, generation uint64) *message.Problem {
 
 // cancels reports whether a header only cancels: it has Delay-Cancel, and no time.
 func cancels(s message.Block) bool {
-	return s.Delay[message.HeaderCancel] != nil && s.First(message.HeaderFor, message.HeaderUntil) == "" && !recurs(s)
+	return s.Delay[message.HeaderCancel] != nil && !recurs(s) &&
+		s.FirstHeader(message.HeaderFor, message.HeaderUntil) == ""
 }
 
 // CanName reports whether the subject of an entry is that of a valid timer, which a client can set and read.
@@ -144,7 +145,7 @@ func CanName(p message.Policy, subject string) bool {
 // parseSealed parses an entry that claims to be a broker's: a firing, with or without a next round, or an outcome.
 func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
 	switch {
-	case message.Relayed(in.Header):
+	case message.IsServerAnswer(in.Header):
 		return forged(p, in)
 	case sealed(p, in):
 	case maybeSealed(p, in):

@@ -58,7 +58,7 @@ func parseTable(s message.Block) (timetable.Table, *message.Problem) {
 		if t.in == nil {
 			continue
 		}
-		value, problem := s.Single(t.header)
+		value, problem := s.Value(t.header)
 		if problem != nil {
 			return timetable.Table{}, problem
 		}
@@ -66,7 +66,7 @@ func parseTable(s message.Block) (timetable.Table, *message.Problem) {
 			return timetable.Table{}, message.Problemf(message.BadTimer, "%s is empty: give a value, or leave it out", t.header)
 		}
 	}
-	last, problem := s.Single(message.HeaderLast)
+	last, problem := s.Value(message.HeaderLast)
 	if problem == nil && s.Delay[message.HeaderLast] != nil {
 		w.Last, problem = message.ParseTime(last)
 	}
@@ -101,7 +101,7 @@ func startSeries(
 	if problem != nil {
 		return nil, due, problem
 	}
-	owner, problem := s.Single(message.HeaderOwner)
+	owner, problem := s.Value(message.HeaderOwner)
 	if problem = cmp.Or(problem, CheckRecurring(p, table, len(in.Data))); problem != nil {
 		return nil, due, problem
 	}
@@ -116,7 +116,7 @@ func startSeries(
 
 // checkExpires refuses Delay-Expires with a time, since it would be in the past for later rounds.
 func checkExpires(s message.Block) *message.Problem {
-	expires, problem := s.Single(message.HeaderExpires)
+	expires, problem := s.Value(message.HeaderExpires)
 	if _, err := levels.ParseDuration(expires); problem != nil || expires == "" || err == nil {
 		return problem
 	}

@@ -80,7 +80,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 		return message.Problemf(message.BadTarget,
 			"the subject %s is not that of a named timer: remove it from the stream %s",
 			message.Excerpt(in.Subject), in.Stream)
-	case message.Relayed(in.Header):
+	case message.IsServerAnswer(in.Header):
 		return message.Problemf(message.BadInternal,
 			"the entry is the server's answer to a client's read of another message, and not a request")
 	case addr.IsSchedule() && !sealed(p, in): // a client's own entry would give any target in a header
@@ -119,8 +119,8 @@ func CheckKey(key string) *message.Problem {
 // parseDue returns the due time by the headers Delay-For and Delay-Until of a set. It is zero if only the time table
 // determines the due time.
 func parseDue(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
-	wait, problem := s.Single(message.HeaderFor)
-	until, untilProblem := s.Single(message.HeaderUntil)
+	wait, problem := s.Value(message.HeaderFor)
+	until, untilProblem := s.Value(message.HeaderUntil)
 	if problem = cmp.Or(problem, untilProblem); problem != nil {
 		return in.At, problem
 	}
@@ -151,7 +151,7 @@ func parseDue(p message.Policy, in message.Incoming, s message.Block) (time.Time
 
 // maxWait returns the Delay-Max-Wait of a set with a due time; zero for none.
 func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Time) (time.Duration, *message.Problem) {
-	asked, problem := s.Single(message.HeaderMaxWait)
+	asked, problem := s.Value(message.HeaderMaxWait)
 	switch {
 	case problem != nil || s.Delay[message.HeaderMaxWait] == nil:
 		return 0, problem
@@ -178,7 +178,7 @@ func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (s
 	if !addr.IsSchedule() {
 		return p.ClientTarget(addr, m)
 	}
-	target, problem := m.Fields.Single(message.HeaderTarget)
+	target, problem := m.Fields.Value(message.HeaderTarget)
 	if problem = cmp.Or(problem, p.CheckTarget(target)); problem != nil {
 		return "", problem
 	}

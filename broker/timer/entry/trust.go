@@ -5,7 +5,7 @@ import "delaybroker/broker/message"
 // sealed reports whether an entry has a broker's seal. If the body was not read, it checks the header only. Entries of
 // any age need the seal: older brokers sealed such entries, too.
 func sealed(p message.Policy, in message.Incoming) bool {
-	return p.Keys.Trusts(in, message.SealedAlways)
+	return p.Keys.Trusts(in, message.TrustSealed)
 }
 
 // maybeSealed reports whether an entry may have a broker's seal under a key that this process has not read yet.
@@ -34,5 +34,5 @@ func ClaimsBroker(p message.Policy, in message.Incoming) bool {
 
 // ProvenCursor reports whether a broker wrote an entry as the cursor.
 func ProvenCursor(p message.Policy, in message.Incoming) bool {
-	return in.Subject == p.Names.TimersCursor() && !message.Relayed(in.Header) && sealed(p, in)
+	return in.Subject == p.Names.TimersCursor() && !message.IsServerAnswer(in.Header) && sealed(p, in)
 }

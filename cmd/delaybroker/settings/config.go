@@ -77,12 +77,12 @@ func (s settings) brokerConfig(p *problems, cliContext natsContext, embedded boo
 		Journal:         p.durationOrOff("DELAY_JOURNAL", s.Journal),
 		JournalBytes:    p.bytes("DELAY_JOURNAL_BYTES", s.JournalBytes),
 		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, ReadMemory(), embedded),
-		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
+		ReplyPrefixes:   message.SplitList(s.ReplyPrefixes),
 		Targets:         p.words("DELAY_TARGETS", s.Targets),
 		HeaderTargets:   p.words("DELAY_HEADER_TARGETS", s.HeaderTargets),
-		Schedules:       message.ParseScheduleRules(s.Schedules, message.Words(s.HeaderTargets)),
+		Schedules:       message.ParseScheduleRules(s.Schedules, message.SplitList(s.HeaderTargets)),
 		JSDomain:        s.JSDomain,
-		Secrets:         message.Words(s.Secret),
+		Secrets:         message.SplitList(s.Secret),
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
@@ -134,7 +134,7 @@ func (p *problems) words(name, value string) []string {
 			break
 		}
 	}
-	return message.Words(value)
+	return message.SplitList(value)
 }
 
 // parseAttempts returns zero attempts, the default, if the text has no number for all targets. For an unparsable

@@ -46,7 +46,7 @@ func (s settings) pageAccess(p *problems) page.Access {
 
 // hosts reads host names.
 func (p *problems) hosts(name, value string) []string {
-	hosts := message.Words(value)
+	hosts := message.SplitList(value)
 	for _, host := range hosts {
 		if !hostName.MatchString(host) {
 			p.refuse(name, value, "want host names such as delay.example.com, without scheme, path or wildcards")
@@ -60,7 +60,7 @@ func (p *problems) hosts(name, value string) []string {
 func (p *problems) tokens(name, value string) []page.Token {
 	var tokens []page.Token
 	seen := make(map[string]bool)
-	for i, word := range message.Words(value) {
+	for i, word := range message.SplitList(value) {
 		tokenName, secret, named := strings.Cut(word, ":")
 		if !named {
 			tokenName, secret = fmt.Sprintf("token-%d", i+1), word
