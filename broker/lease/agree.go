@@ -101,18 +101,18 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether an instance, which owns the lane in the table, has sent a call within livenessTimeout that
-// does not list the lane. The caller holds the lock.
+// disowns reports whether the last call of an instance does not list a lane that the instance owns in the table. A call
+// older than livenessTimeout does not count. The caller holds the lock.
 func (s *Shared) disowns(id, lane string) bool {
 	c, known := s.state.calls[id]
 	_, listed := c.OwnedLanes[lane]
 	return known && !listed && time.Since(c.at) < livenessTimeout
 }
 
-// revoke ends a lease whose lane is free, or belongs to another instance. The caller holds the lock.
+// revoke ends a lease immediately: from now on, Held returns false. The caller holds the lock.
 func (s *Shared) revoke(l *sharedLease) {
-	l.lost.Store(true)
-	l.end()
+	l.revoked.Store(true)
+	l.requestStop()
 	delete(s.state.leases, l.lane)
 }
 
@@ -148,8 +148,8 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// endReleased ends the leases of releases. The other instances can now read, in the table or in a call, that the lanes
-// are free.
+// endReleased ends the leases of releases, whose lanes are already free for the other instances: in the table, or
+// because no call lists them.
 func (s *Shared) endReleased(releases []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *Shared) endReleased(releases []*release) {
 	s.state.releases = slices.DeleteFunc(s.state.releases, func(r *release) bool { return slices.Contains(releases, r) })
 }
 
-// grant creates leases for the lanes that the table gives to this instance. For a lane that another instance owns, it
-// calls the waiter's callback.
+// grant creates leases for the lanes that the table gives to this instance. If another live instance owns the lane,
+// grant calls the waiter's onStandby.
 func (s *Shared) grant() {
 	var callbacks []func()
 	s.mu.Lock()
@@ -204,9 +204,12 @@ func (s *Shared) handOver(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, l := range s.state.leases {
-		if owner := share[lane]; owner != s.self.id && s.view.liveness.alive(owner, now) && !l.ended && !l.provisional {
+		if l.stopRequested || l.provisional {
+			continue
+		}
+		if owner := share[lane]; owner != s.self.id && s.view.liveness.alive(owner, now) {
 			s.log.Debug("handing a lane over", "stream", lane, "to", owner)
-			l.end()
+			l.requestStop()
 			moves++
 		}
 	}

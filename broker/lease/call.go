@@ -18,7 +18,7 @@ type call struct {
 	Answer   bool   `json:"answer,omitempty"` // the answer to a question; the table has not changed
 	HasTable bool   `json:"knows,omitempty"`  // the sender has read or created a valid table
 
-	OwnedLanes    map[string]uint64 `json:"owns,omitempty"`  // with the claims' epochs; zero for no claim
+	OwnedLanes    map[string]uint64 `json:"owns,omitempty"`  // the epoch of each claim; zero for a lane without a claim
 	EligibleLanes []string          `json:"wants,omitempty"` // the lanes that the sender can own
 }
 
@@ -46,7 +46,7 @@ func (s *Shared) receive(m *nats.Msg) {
 	if c.ID != "" {
 		s.mu.Lock()
 		previous, known := s.state.calls[c.ID]
-		if known && c.Beat <= previous.Beat { // a repeated call
+		if known && c.Beat <= previous.Beat { // a repeated or older call
 			s.mu.Unlock()
 			return
 		}

@@ -75,8 +75,9 @@
 // that it replaced.
 //
 // If an instance starts and finds no table in a stream that has stored messages before, it waits 5 s for an instance
-// that has the table. Then it creates a new table. The new table takes no lane from an owner: owners enter their lanes
-// in it, and a lane that is not in the table is free only when the set of instances has not changed for 5 s.
+// that has the table, and while such an instance sends calls, up to 15 s. Then it creates a new table. The new table
+// takes no lane from an owner: owners enter their lanes in it, and a lane that is not in the table is free only when
+// the set of instances has not changed for 5 s.
 //
 // # When an owner may no longer act
 //
@@ -94,11 +95,11 @@
 // errFull, they use these lists in place of the table. Each instance keeps its lanes. A lane that no call lists goes to
 // one of the instances whose calls arrive, by the usual shares (see divideByCalls). So even an instance that starts in
 // a full account delivers, although it cannot enter itself in the table. Without deliveries the account would stay
-// full. The instance enters such a lane as soon as it can write the table and the table has no live owner of the lane.
+// full. As soon as the instance can write the table, it enters those of its lanes that have no live owner in the table.
 //
 // A lease does not end when Held returns false. If the instance can beat again, and is still the owner in the table, it
-// continues with all its messages in flight, and causes no duplicates. Only the table, or in an outage the call of
-// another instance, ends a lease (Done).
+// continues with all its messages in flight, and causes no duplicates. A lease ends (Done) only by the table, by a call
+// of another instance in an outage, or because its worker is stuck.
 //
 // After every good round, each worker must also receive from a channel (Ticks). A worker that does not receive within 5
 // s loses its lane, even if the rest of the process runs. A separate goroutine for the ticks would keep the lane of a
@@ -161,11 +162,11 @@
 //   - Leases that expire by a TTL. A key with a per-key TTL never expires after an update. A bucket's TTL expires
 //     claims without an event, by each server's own wall clock. A replicated bucket does not answer for 7 s after its
 //     leader dies, so every owner would stop, and all lanes would move, for no reason.
-//   - A KV bucket. The stream is configured like a bucket, under another name. But nats-server denies $KV.> across a
-//     leaf node, behind which brokers with DELAY_JS_DOMAIN run, and any replica may answer reads of a bucket. The
-//     broker already has permission to publish below delaysys.
-//   - An answer to a call as the only sign of life. A counter also proves that its owner can write. Calls also count,
-//     for a hidden counter and for times when no instance can write.
+//   - A KV bucket. nats-server denies $KV.> across a leaf node, behind which brokers with DELAY_JS_DOMAIN run, and any
+//     replica may answer reads of a bucket. So DELAY_OWNERS has the configuration of a bucket, but subjects below
+//     delaysys, where the broker may already publish.
+//   - An answer to a call as the only sign of life. A counter also proves that its instance can write. Answers count in
+//     addition, because a client may hide a counter, and because in an outage no instance can write.
 //   - Reading all messages of the stream in order. A client that stores many messages could delay the reader forever.
 //   - Stopping after 15 s without a successful write. In a full account, two or more instances would wait forever.
 //   - DELAY_OWNERS in memory. After a restart of the servers the cursors are lost, and memory can also be full.

@@ -213,7 +213,7 @@ func TestLostClaimIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for lane, c := range old.Lanes { // the claims before the present claims
+		for lane, c := range old.Lanes { // the epoch before the present claim
 			old.Lanes[lane] = Claim{Epoch: c.Epoch - 1, Next: c.Next, Created: c.Created}
 		}
 		old.Version, old.Replaces = old.Version+uint64(time.Hour/time.Millisecond), m.Sequence

@@ -89,7 +89,7 @@ func TestLiveness(t *testing.T) {
 }
 
 // TestDeniedWorkerGetsTick: if Held returned false to a worker, the worker gets a tick when Held would return true
-// again, even if the instance itself did not notice the gap.
+// again, even if the instance itself did not notice that it was denied.
 func TestDeniedWorkerGetsTick(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, nil)

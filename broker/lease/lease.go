@@ -13,16 +13,16 @@ type sharedLease struct {
 	cursor     Cursor
 	ticks      chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
 	tickSentAt atomic.Pointer[instant] // time of the tick in the channel
-	done       chan struct{}           // closed by end
-	lost       atomic.Bool             // the lease has ended: see revoke
+	done       chan struct{}           // closed by requestStop
+	revoked    atomic.Bool             // the lease has ended
 	// denied is set when Held returned false although the lease has not ended. The worker then waits for a tick before it
 	// calls Held again.
 	denied atomic.Bool
 
 	// Only Run uses the fields below.
-	epoch       uint64 // the epoch of the claim in the table; zero if provisional
-	provisional bool   // taken in an outage, without the table: see divideByCalls
-	ended       bool   // end was called
+	epoch         uint64 // the epoch of the claim in the table; zero if provisional
+	provisional   bool   // taken in an outage, without the table: see divideByCalls
+	stopRequested bool   // done is closed
 }
 
 func (l *sharedLease) Cursor() Cursor         { return l.cursor }
@@ -41,7 +41,7 @@ func (l *sharedLease) Decline() {
 }
 
 func (l *sharedLease) Held() bool {
-	if l.lost.Load() {
+	if l.revoked.Load() {
 		return false
 	}
 	now := l.shared.now()
@@ -96,10 +96,10 @@ func (l *sharedLease) tick(now instant) {
 	l.ticks <- struct{}{} // does not block: the channel is empty, and only Run sends
 }
 
-// end asks the worker to stop.
-func (l *sharedLease) end() {
-	if !l.ended {
-		l.ended = true
+// requestStop asks the worker to stop.
+func (l *sharedLease) requestStop() {
+	if !l.stopRequested {
+		l.stopRequested = true
 		close(l.done)
 	}
 }

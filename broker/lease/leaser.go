@@ -7,13 +7,13 @@ import (
 
 // Leaser grants lanes to one instance. Each lane has one caller, its worker.
 type Leaser interface {
-	// Run takes part in the division of lanes until ctx ends, and then leaves. A Leaser may grant no lease before Run is
-	// called. The workers must release their leases before ctx ends.
+	// Run takes part in the division of lanes until ctx ends, and then leaves. A Leaser need not grant a lease before Run
+	// is called. The workers must release their leases before ctx ends.
 	Run(ctx context.Context)
 	// Acquire waits until this instance owns the lane, or returns the error of ctx if ctx ends first. If another instance
 	// owns the lane, Acquire calls onStandby, at most once. This instance is then a standby, and counts as ready.
 	Acquire(ctx context.Context, lane string, onStandby func()) (Lease, error)
-	// Owner returns the instance that owns a lane, by this instance's knowledge. It returns "" if the lane is free, or if
+	// Owner returns the instance that owns a lane, as far as this instance knows. It returns "" if the lane is free, or if
 	// the instances do not communicate.
 	Owner(lane string) string
 	// Probe must be called after an outage of JetStream, in which lanes may have changed their owners.
@@ -32,8 +32,8 @@ type Lease interface {
 	// receive the values in its loop; a worker that receives none counts as stuck, and loses its lane. The channel is
 	// never closed. It is nil if no other instance can take over.
 	Ticks() <-chan struct{}
-	// Done returns a channel that is closed when the worker must stop. Either another instance already owns the lane, and
-	// Held returns false. Or another instance will own the lane after the release.
+	// Done returns a channel that is closed when the worker must stop. Either the lease has ended, and Held returns false.
+	// Or another instance will own the lane after the release.
 	Done() <-chan struct{}
 	// Decline reports that the lane contains a message of a newer format, which this instance cannot read. If a live
 	// instance of a newer format can own the lane, that instance becomes the owner. Otherwise, nothing changes.

@@ -95,8 +95,8 @@ func TestConformWithoutRun(t *testing.T) {
 	})
 }
 
-// TestConformRelease: another instance can acquire a released lane immediately. If the instances communicate, its lease
-// begins at the cursor of the release. A second release of a lease changes nothing.
+// TestConformRelease: another instance can acquire a released lane immediately. If the instances communicate, the new
+// lease begins at the cursor of the release. A second release of a lease changes nothing.
 func TestConformRelease(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
@@ -183,9 +183,9 @@ func TestConformStop(t *testing.T) {
 	})
 }
 
-// TestConformTicks: Beats has a value once a second while there are other instances. A stuck worker loses its lane:
+// TestConformTicks: Ticks has a value once a second while there are other instances. A stuck worker loses its lane:
 // Held returns false 5 s after the first tick that the worker did not receive, and Done is closed. If no instance can
-// take over, Beats is nil, and the lease does not end.
+// take over, Ticks is nil, and the lease does not end.
 func TestConformTicks(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")

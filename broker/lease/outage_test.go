@@ -10,8 +10,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// outageTime is the duration of an outage. It is longer than every interval of this package, which are at most a
-// minute.
+// outageTime is the duration of an outage. It is longer than every interval of this package: the longest is a minute.
 const outageTime = 10 * time.Minute
 
 // outageKind is a way to make the stream of the instances unusable, and usable again.

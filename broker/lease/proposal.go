@@ -90,8 +90,8 @@ func (s *Shared) createTable() bool {
 	return true
 }
 
-// mayClaimNew reports whether this instance may claim a lane that is not in the table. If another instance may own the
-// lane, and may not have entered the lane in the table yet, this instance may not.
+// mayClaimNew reports whether this instance may claim a lane that is not in the table. It returns false while another
+// instance could own the lane without a claim in the table.
 func (s *Shared) mayClaimNew(t Table, now time.Time) bool {
 	return now.Sub(s.view.membersChanged) >= stabilityTime || !s.view.rewritten && len(t.Instances) == 1
 }

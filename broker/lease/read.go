@@ -77,8 +77,8 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 // reject logs that the stored message is not a valid table, at most once per ratelog.Interval.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	if _, ok := s.logState.table.Allow(ratelog.Interval); ok {
-		s.log.Warn("the stored table of lanes is not valid; writing the last good one back. "+
-			"A client, or a broker with another secret, wrote it",
+		s.log.Warn("the stored table of lanes is not valid; the instance writes the last good table back. "+
+			"A client, or a broker with another secret, wrote the invalid one",
 			"stream", s.store.Stream, "sequence", sequence, "sealed", sealed, "err", err)
 	}
 }

@@ -76,7 +76,7 @@ func (s *Shared) awaitsLane() bool {
 	return false
 }
 
-// sweep removes the counters of dead instances, once all live instances have raised theirs.
+// sweep removes the counters of dead instances after sweepDelay, when all live instances have raised their counters.
 func (s *Shared) sweep(ctx context.Context) {
 	switch now := time.Now(); {
 	case s.rounds.sweepAt.IsZero():

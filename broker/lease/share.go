@@ -71,7 +71,8 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 		return share, count
 	}
 	// If the lanes do not divide evenly, the instances that already have one lane more keep it. An instance with still
-	// more lanes has not released its surplus yet. If it ranked higher, the remainder would move again after the release.
+	// more lanes, which has not released its surplus yet, does not rank higher: otherwise, extra lanes would move again
+	// after the release.
 	base, remainder := lanes/len(chosen), lanes%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {

@@ -82,9 +82,9 @@ type view struct {
 type rounds struct {
 	counter      uint64    // this instance's counter
 	beatSequence uint64    // sequence of the counter's message
-	lastStart    time.Time // when the last round began
+	lastStart    time.Time // when the last round or read began
 	nextStart    time.Time // when the next round must begin
-	polledAt     time.Time // when this instance, alone, last read the table
+	polledAt     time.Time // when this instance last read the table while it was alone
 	askedAt      time.Time // when this instance last asked which instances are alive
 	pending      bool      // a read or a round has been requested, and has not run yet
 
@@ -132,7 +132,7 @@ type SharedConfig struct {
 	// Keys prove that an instance of this broker wrote a message. If Keys is nil, messages have no seal, and instances
 	// trust all messages.
 	Keys *message.Keys
-	// Fail is called once when this instance must stop, with ErrNameInUse. It may be nil.
+	// Run calls Fail once, with ErrNameInUse, when this instance must stop. It may be nil.
 	Fail func(error)
 	Log  *slog.Logger
 }
@@ -183,7 +183,7 @@ func NewShared(cfg SharedConfig) *Shared {
 	return s
 }
 
-// Instance returns the unique id of this instance: its name, and a suffix that no other run has.
+// Instance returns the unique id of this instance: its name or host, and a suffix that no other run has.
 func (s *Shared) Instance() string { return s.self.id }
 
 // Run takes part in the division of lanes until ctx ends, and then leaves.

@@ -134,7 +134,7 @@ func (s *Shared) whileConnected(ctx context.Context, request func(context.Contex
 	}
 }
 
-// failureLog logs a series of failed rounds: at its start, at intervals, and at its end.
+// failureLog logs an outage, at its start, at intervals, and at its end.
 type failureLog struct {
 	start    time.Time // time of the first failure; zero while rounds succeed
 	logLimit ratelog.Limit
