@@ -15,9 +15,14 @@ import (
 const electionWait = 4 * time.Second
 
 // Now returns the time of the leader of the timers' stream, whose clock decides when a timer is due. The result is
-// never later than that clock. Now asks the leader, unless it has answered within [leader.Trust].
+// never earlier than that clock was at the call. So a round that moves to 30 ms from now is not early. Now asks the
+// leader, unless the last question is at most [leader.Trust] old.
 func (t *Timers) Now(ctx context.Context) (time.Time, error) {
-	if now, ok := t.estimate(time.Now()); ok {
+	asked := time.Now()
+	t.mu.Lock()
+	now, ok := t.leaderTime.at(asked)
+	t.mu.Unlock()
+	if ok {
 		return now, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -28,23 +33,27 @@ func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.clock == nil {
-		t.clock = leader.NewClock(s.Received)
+	if asked.After(t.leaderTime.asked) { // the answer to a later question is more exact
+		t.leaderTime = leaderTime{s.ServerTime, asked}
 	}
-	t.clock.Record(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 	return s.ServerTime, nil
 }
 
-// estimate returns the leader's time at a time of this host's clock. Only differences of local times count. Ok is false
-// if the leader must be asked.
-func (t *Timers) estimate(local time.Time) (now time.Time, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.clock == nil || t.clock.Suspended(local) {
-		return time.Time{}, false
-	}
-	at, fresh := t.clock.Now(local)
-	return at.Stamp(), fresh
+// leaderTime is a leader's answer to a question about its time.
+type leaderTime struct {
+	answer time.Time // by the leader's clock
+	asked  time.Time // local, with a monotonic reading; zero before the first question
+}
+
+// at returns an upper bound of the leader's time at a time of this host's clock: the leader may have answered as soon
+// as it was asked. Only differences of local times count. Ok is false if the leader must be asked: the answer is old, or
+// the machine was suspended, so that the monotonic clock stood still.
+func (l leaderTime) at(local time.Time) (now time.Time, ok bool) {
+	const maxSuspension = time.Second // a shorter one cannot be distinguished from a correction of the wall clock
+	elapsed := local.Sub(l.asked)
+	suspension := local.Round(0).Sub(l.asked.Round(0)) - elapsed
+	ok = !l.asked.IsZero() && elapsed <= leader.Trust && suspension.Abs() <= maxSuspension
+	return l.answer.Add(elapsed), ok
 }
 
 // sample asks the stream's leader for its state.

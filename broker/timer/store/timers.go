@@ -14,7 +14,6 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
@@ -38,8 +37,8 @@ type Timers struct {
 	Publish func(ctx context.Context, m *nats.Msg) jsapi.Reply
 	Scan    lane.Scan // Conn, JetStream and APIPrefix, for List
 
-	mu    sync.Mutex    // guards clock; not held during a request
-	clock *leader.Clock // estimates the time of the stream's leader from its answers; nil before the first
+	mu         sync.Mutex // guards leaderTime; not held during a request
+	leaderTime leaderTime // the latest answer of the stream's leader
 }
 
 // Change is a requested change of one timer.
