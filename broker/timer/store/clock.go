@@ -46,8 +46,8 @@ type leaderTime struct {
 }
 
 // at returns an upper bound of the leader's time at a time of this host's clock. The bound assumes that the leader
-// answered as soon as it was asked. Only differences of local times count. If ok is false, the leader must be asked: the
-// question is old, or the machine was suspended, so that the monotonic clock stood still.
+// answered as soon as it was asked. Only differences of local times count. If ok is false, the leader must be asked:
+// the question is old, or the machine was suspended, so that the monotonic clock stood still.
 func (l leaderTime) at(local time.Time) (now time.Time, ok bool) {
 	const maxSuspension = time.Second // a shorter one cannot be distinguished from a correction of the wall clock
 	elapsed := local.Sub(l.asked)
