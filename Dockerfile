@@ -11,9 +11,9 @@ WORKDIR /src
 COPY . .
 ARG TARGETOS TARGETARCH
 ARG VERSION COMMIT
-# The addresses and the directory are linked in, and not set by ENV: the program cannot distinguish ENV from a user's
-# settings, and refuses settings of the embedded server beside NATS_URL. Inside a container, neither -p nor probes reach a
-# loopback address.
+# The addresses and the directory are linked in, and not set by ENV: the program would take ENV for a user's settings,
+# and would refuse NATS_URL beside the settings of the embedded server. The addresses are not loopback addresses, because
+# neither -p nor a probe reaches a loopback address in a container.
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags="-s -w \
@@ -36,14 +36,15 @@ COPY LICENSE /LICENSE
 COPY --from=build /out/delaybroker /delaybroker
 # A new volume takes its owner from this directory.
 COPY --from=build --chown=65532:65532 /out/data /data
-# A number, since Kubernetes cannot verify that a name is not root.
+# A number, since Kubernetes cannot verify that a user with a name is not root.
 USER 65532:65532
 VOLUME /data
-# 4222 is the embedded server, on all addresses: a client that reaches it may do everything, unless DELAY_EMBEDDED_USER
-# and DELAY_EMBEDDED_PASSWORD, or users in DELAY_EMBEDDED_CONFIG, are set. 8422 has the page, the probes and the metrics.
-# They change nothing unless DELAY_HTTP_ACTIONS is on, and show rows of the page only with DELAY_HTTP_TOKEN.
+# 4222 is the embedded server, on all addresses. A client that reaches the server may do everything, unless the server
+# has users: DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, or users in DELAY_EMBEDDED_CONFIG. 8422 has the page, the
+# probes and the metrics. The page executes actions only with DELAY_HTTP_ACTIONS=on, and shows rows only with
+# DELAY_HTTP_TOKEN.
 EXPOSE 4222 8422
-# It checks that no worker is stuck. It does not check NATS, since a restart does not help against an outage of NATS.
+# The health check fails if a worker is stuck. It does not check NATS, since a restart does not end an outage of NATS.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/delaybroker","healthcheck"]
 ENTRYPOINT ["/delaybroker"]
 CMD ["serve"]

@@ -81,7 +81,7 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	s, err := embedded.Start(*cfg.Embedded, slog.New(slog.DiscardHandler))
 	natstest.NoError(t, err)
 	defer s.Stop()
-	to := cfg.Access.At(s.URL(), s.TLS())
+	to := cfg.Access.WithURL(s.URL(), s.TLS())
 	nc, err := nats.Connect(to.URL, append(to.Options, nats.ReconnectWait(10*time.Millisecond))...)
 	natstest.NoError(t, err)
 	defer nc.Close()

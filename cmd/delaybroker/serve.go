@@ -38,8 +38,8 @@ func serve(ctx context.Context, stderr io.Writer) error {
 	log := cfg.Log.Logger(stderr)
 	for _, u := range unknown {
 		warning := log.With("name", u.Name)
-		if u.Nearest != "" {
-			warning = warning.With("nearest", u.Nearest)
+		if u.Suggestion != "" {
+			warning = warning.With("nearest", u.Suggestion)
 		}
 		warning.Warn("the environment variable is not a setting; serve --help lists the settings")
 	}

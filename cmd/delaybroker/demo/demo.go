@@ -56,7 +56,7 @@ func Run(ctx context.Context, p *terminal.Printer, version string) error {
 	if err != nil {
 		return fmt.Errorf("bug: levels of the demo: %w", err)
 	}
-	b, err := broker.New(set.ForBroker(), broker.Config{Ladder: ladder, Provision: true, Log: log})
+	b, err := broker.New(set.BrokerLinks(), broker.Config{Ladder: ladder, Provision: true, Log: log})
 	if err != nil {
 		return err
 	}

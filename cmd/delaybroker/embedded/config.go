@@ -27,7 +27,7 @@ type Config struct {
 	Host       string // empty for all interfaces
 	Port       int    // zero for any free port
 	Dir        string
-	Sync       time.Duration // between two fsyncs, unless SyncAlways
+	Sync       time.Duration // interval between two fsyncs; ignored with SyncAlways
 	SyncAlways bool
 }
 
@@ -54,7 +54,7 @@ func (c Config) options() (*server.Options, error) {
 	}
 	o.Host, o.Port = c.Host, c.Port
 	if c.Port == 0 {
-		o.Port = server.RANDOM_PORT // zero means 4222 there
+		o.Port = server.RANDOM_PORT // nats-server replaces zero by 4222
 	}
 	o.ServerName = doctor.EmbeddedName
 	o.JetStream, o.StoreDir, o.SyncInterval, o.SyncAlways = true, c.Dir, c.Sync, c.SyncAlways

@@ -9,8 +9,9 @@
 //
 //   - One process locks the directory, because two servers on one store destroy it. The process keeps the lock until it
 //     ends. The lock file is never removed.
-//   - nats-server reports a failed write only in its log, so the package reads the log. The server does not write to
-//     that stream again until it restarts. So the package restarts the server when the disk accepts data again.
+//   - nats-server reports a failed write only in its log, so the package reads the log. After the failure, the server
+//     does not write to the stream until it restarts. So the package restarts the server when the disk accepts data
+//     again.
 //   - A file may not contain a key that belongs to a setting, or that a single server cannot have. Such a key is an
 //     error, and is not silently replaced.
 //

@@ -24,7 +24,7 @@ const (
 	singleServer = "the embedded server is a single one; run your own nats-server for that, and set NATS_URL"
 )
 
-// forbiddenKeys maps keys and sections that a file may not have to the reason.
+// forbiddenKeys has the reason for each key and each section that a file may not contain.
 var forbiddenKeys = map[string]string{
 	"listen": setByListen, "host": setByListen, "net": setByListen, "port": setByListen,
 	"store_dir": setByDir, "storedir": setByDir,
@@ -50,7 +50,7 @@ type File struct {
 	LimitsStore         bool // the file limits the storage
 
 	// Options are the options for a client of a server with this file, except the user. The client connects to no other
-	// server: it accepts only the server's certificate, so it needs neither an authority nor a name.
+	// server: it accepts only the server's certificate, whatever the authority and the host name in the certificate.
 	Options []nats.Option
 }
 

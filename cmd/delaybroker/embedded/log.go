@@ -27,7 +27,7 @@ func (l *serverLog) Errorf(format string, v ...any) {
 	l.disk.checkLog(line)
 }
 
-// Fatalf stores the error with which the server gives up, for fatal. Without it the error would be lost: nats-server's
+// Fatalf stores the error with which the server gives up. The method fatal returns this error, because nats-server's
 // Start returns none.
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()

@@ -153,8 +153,8 @@ func (e *Server) start() error {
 	return nil
 }
 
-// checkPort detects a port in use, the most common mistake, before the server recovers its streams. The server itself
-// reports it only in its log.
+// checkPort detects a port in use, the most common mistake, before the server recovers its streams. The server reports
+// this mistake only in its log.
 func (c Config) checkPort() error {
 	address := net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
 	l, err := net.Listen("tcp", address)
@@ -194,7 +194,7 @@ func (e *Server) URL() string {
 // StoreCheck returns a check for /readyz: the store is below its limit. At the limit the server refuses all messages,
 // although the disk has room.
 func (e *Server) StoreCheck() stats.Check {
-	if !e.disk.check().OK { // the server may be stuck and not answer
+	if !e.disk.check().OK { // a stuck server does not answer
 		return stats.Check{Name: "store", OK: true, Detail: "unknown"}
 	}
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})

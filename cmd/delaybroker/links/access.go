@@ -19,15 +19,15 @@ import (
 type Access struct {
 	URL         string // servers, comma separated; may contain a password, so never logged
 	Options     []nats.Option
-	LoginAdvice string // settings to correct if the server refuses the user; empty for those of NATS
+	LoginAdvice string // settings to correct if the embedded server refuses the user; empty for another server
 }
 
-// At returns the access to another server as the same user.
-func (a Access) At(url string, more []nats.Option) Access {
+// WithURL returns the access to the server at url as the same user, with more options.
+func (a Access) WithURL(url string, more []nats.Option) Access {
 	return Access{URL: url, Options: slices.Concat(a.Options, more), LoginAdvice: a.LoginAdvice}
 }
 
-// Explain adds the settings to correct to a refusal by the embedded server.
+// Explain appends advice to a refusal by the embedded server: the settings that an operator has to correct.
 func (a Access) Explain(err error) error {
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
@@ -46,7 +46,7 @@ func (a Access) Explain(err error) error {
 
 // RefusesCertificate reports whether a server ended the TLS handshake, in practice because of the client's certificate.
 // With TLS 1.3 the server may close the connection before the client has read the reason. nats.go has no sentinel for
-// that.
+// this error.
 func RefusesCertificate(err error) bool {
 	refusal, ok := errors.AsType[*net.OpError](err)
 	return ok && refusal.Op == "remote error" ||

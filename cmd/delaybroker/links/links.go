@@ -29,8 +29,8 @@ const (
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond // spreads the reconnects to a restarted server
 
-	// maxBackoff bounds the wait between two logins that the server rejects, before the jitter. It is also the time
-	// until a corrected user works again.
+	// maxBackoff bounds the wait between two logins that the server rejects, before the jitter. So a corrected user works
+	// again after maxBackoff at most.
 	maxBackoff = 5 * time.Second
 
 	// loginPoll is the interval at which a first connection is checked for rejected credentials.
@@ -50,8 +50,8 @@ type connection struct {
 // A Set has the connections read, write, deliver and control, in this order.
 type Set []connection
 
-// ForBroker returns the links as the broker's type.
-func (l Set) ForBroker() broker.Links {
+// BrokerLinks converts the links to the type of package broker.
+func (l Set) BrokerLinks() broker.Links {
 	return broker.Links{Read: l[0].conn, Write: l[1].conn, Deliver: l[2].conn, Control: l[3].conn}
 }
 
@@ -72,7 +72,7 @@ type Dialer struct {
 func (d Dialer) Dial() (Set, error) {
 	var set Set
 	for _, name := range []string{"read", "write", "deliver", "control"} {
-		access, login := d.For(name), new(login)
+		access, login := d.AccessOf(name), new(login)
 		nc, err := nats.Connect(access.URL, append(d.options(name, login), access.Options...)...)
 		if err != nil {
 			set.Close()
@@ -83,8 +83,8 @@ func (d Dialer) Dial() (Set, error) {
 	return set, nil
 }
 
-// For returns the access of the link with this name.
-func (d Dialer) For(name string) Access {
+// AccessOf returns the access of the link with this name.
+func (d Dialer) AccessOf(name string) Access {
 	if access, found := d.Overrides[name]; found {
 		return access
 	}
@@ -99,7 +99,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		unreachable = "a link cannot connect to NATS, and retries"
 		rejected    = "NATS rejects the credentials of a link; the link reads them again and retries"
 	)
-	servers := WithoutUsers(d.For(name).URL)
+	servers := WithoutUsers(d.AccessOf(name).URL)
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.Version, name)),
 		nats.MaxReconnects(-1),
@@ -161,7 +161,8 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 }
 
 // Await returns when all links are connected, or with the cause of ctx. The caller must send nothing before. Until the
-// first connection, nats.go buffers messages, for any buffer size, and does not know the server's limits.
+// first connection, nats.go buffers messages even if the configured buffer size forbids buffering, and does not know
+// the server's limits.
 //
 // If the server rejects the credentials before the first connection, Await returns an error, since the settings are
 // wrong.
@@ -182,7 +183,7 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	defer remind.Stop()
 	poll := time.NewTicker(loginPoll)
 	defer poll.Stop()
-	rejections := 0 // in a row
+	rejections := 0 // consecutive
 	for changed := listener; !c.conn.IsConnected(); {
 		select {
 		case <-ctx.Done():

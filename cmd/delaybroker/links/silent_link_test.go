@@ -76,7 +76,7 @@ func TestSilentLink(t *testing.T) {
 	at, err := url.Parse(s.ClientURL())
 	natstest.NoError(t, err)
 	network, down := &silentNetwork{to: at.Host}, make(chan time.Time, 1)
-	b := serveOver(t, s.ClientURL(), network, down)
+	b := serveBroker(t, s.ClientURL(), network, down)
 	nc, err := nats.Connect(s.ClientURL())
 	natstest.NoError(t, err)
 	defer nc.Close()
@@ -103,9 +103,9 @@ func TestSilentLink(t *testing.T) {
 	}
 }
 
-// serveOver runs a broker with the program's options until the test ends. It delivers over the network. The channel
-// down receives the time of the first disconnect of that link.
-func serveOver(t *testing.T, to string, network *silentNetwork, down chan<- time.Time) *broker.Broker {
+// serveBroker runs a broker with the program's options until the test ends. It delivers over the network. The channel
+// down receives the time of the first disconnect of the link for deliveries.
+func serveBroker(t *testing.T, to string, network *silentNetwork, down chan<- time.Time) *broker.Broker {
 	t.Helper()
 	d := Dialer{Log: slog.New(slog.DiscardHandler)}
 	dial := func(name string, more ...nats.Option) *nats.Conn {

@@ -39,7 +39,7 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 
 // opener returns a function that opens inspectors, each on its own connection, as the page's user.
 func (p Process) opener(dialer links.Dialer, purpose string) func(context.Context) (*inspect.Inspector, error) {
-	c, access := p.Config.Broker, dialer.For("page")
+	c, access := p.Config.Broker, dialer.AccessOf("page")
 	return func(context.Context) (*inspect.Inspector, error) {
 		name := nats.Name(fmt.Sprintf("delaybroker %s %s", p.Version, purpose))
 		nc, err := nats.Connect(access.URL, append([]nats.Option{

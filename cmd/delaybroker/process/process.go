@@ -89,7 +89,7 @@ func (p Process) Run(parent context.Context) (err error) {
 		defer server.Stop()
 		server.WatchDisk(life.fail)
 		storage = func() []stats.Check { return []stats.Check{server.DiskCheck(), server.StoreCheck()} }
-		dialer.Access = cfg.Access.At(server.URL(), server.TLS())
+		dialer.Access = cfg.Access.WithURL(server.URL(), server.TLS())
 	}
 	httpServer := web.NewServer(log)
 	defer web.Close(httpServer, log)
@@ -99,7 +99,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	}
 	defer set.Close()
 	p.Config.Broker.Calls = inspect.Calls(p.opener(dialer, "questions"))
-	b, err := broker.New(set.ForBroker(), p.brokerConfig(listener != nil))
+	b, err := broker.New(set.BrokerLinks(), p.brokerConfig(listener != nil))
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (p Process) Run(parent context.Context) (err error) {
 		return err
 	}
 	return life.run(b, func() {
-		p.announce(ctx, b, set.ForBroker().Control, listenAddress(listener), &durability)
+		p.announce(ctx, b, set.BrokerLinks().Control, listenAddress(listener), &durability)
 	})
 }
 

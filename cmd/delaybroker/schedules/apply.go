@@ -41,7 +41,7 @@ type Apply struct {
 type Result struct {
 	Step
 	Outcome timer.Outcome // empty if no change was requested
-	Err     error         // of a step that failed
+	Err     error         // error of a failed step
 }
 
 // scheduleKey is the key of a schedule.
@@ -51,7 +51,7 @@ type scheduleKey struct{ name, target string }
 // other. After a failed step it continues. If it returns an error, it has changed nothing: the error is ErrEmpty, or
 // the reason why it could not list the set.
 func (a Apply) Run(ctx context.Context, report func(Result)) error {
-	stale, err := a.stale(ctx)
+	stale, err := a.staleKeys(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 	return nil
 }
 
-// stale returns the schedules of the set that are not in the file.
-func (a Apply) stale(ctx context.Context) (keys []scheduleKey, err error) {
+// staleKeys returns the schedules of the set that are not in the file.
+func (a Apply) staleKeys(ctx context.Context) (keys []scheduleKey, err error) {
 	if a.NoRemoval {
 		return nil, nil
 	}

@@ -3,7 +3,7 @@
 //
 //	Read     returns a File, or all its problems
 //	Plan     decides about one schedule of the file, by its entry: pure
-//	Removal  decides about one schedule that is no longer in the file: pure
+//	Removal  decides about one schedule that is no longer in the file, or has ended: pure
 //	Apply    reads, plans and changes, for all schedules
 //
 // # Ownership of a schedule
@@ -15,7 +15,8 @@
 // # Repeated application
 //
 // A second application of a file does nothing. So all values in a file are absolute: a first time instead of a delay,
-// and a last time instead of a number of rounds. After the end of a series, the number of its past rounds is unknown.
+// and a last time instead of a number of rounds. A number of rounds would start the series again at its end, when no
+// entry has the number of past rounds.
 //
 // A change that keeps the interval keeps the phase. With a new phase, a schedule of fifteen minutes that is deployed
 // every ten minutes would never fire. A change starts a new series, as a change by hand does: its rounds count from 1
@@ -23,11 +24,11 @@
 //
 // # Concurrent runs
 //
-// Each publish expects the sequence that was read. So if two runs conflict, or a run and a firing, the server refuses
-// one. That run reads again, and usually finds nothing left to do. Two files with one set are like two versions of one
-// file: the later run wins, schedule by schedule.
+// Each publish expects the sequence that was read. So if another run or a firing changes the entry first, the server
+// refuses the publish. The refused run reads the entry again, and usually has nothing to change. Two files with one set
+// are like two versions of one file: the later run wins, schedule by schedule.
 //
 // # Tried and rejected
 //
-// A digest of the definition in the entry, instead of a comparison: it does not show a change by hand.
+// A digest of the definition in the entry, instead of a comparison: the digest does not show a change by hand.
 package schedules

@@ -28,7 +28,8 @@ type File struct {
 	Schedules []Schedule // in the order of the file; names are unique
 }
 
-// Read parses a file. If there are problems, the error has a line for each, with the name, and wraps ErrFile.
+// Read parses a file. If there are problems, the error wraps ErrFile, and has a line for each problem, which begins
+// with the file's name.
 func Read(name string, text []byte, policy message.Policy, now time.Time) (File, error) {
 	r := reader{name: name, policy: policy, now: now}
 	f := r.file(text)

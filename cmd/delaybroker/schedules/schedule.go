@@ -87,7 +87,7 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 	for _, p := range r.pairs(n, s.Name+": headers") {
 		name, values := p.key.Value, []*yaml.Node{p.value}
 		if strings.HasPrefix(strings.ToLower(name), "delay-") && !slices.Contains(options, name) {
-			r.refuse(p.key.Line, "%s: the header %s is not allowed: only %s; the others have a key: %s", s.Name, name,
+			r.refuse(p.key.Line, "%s: the header %s is not allowed: want one of %s; other options have a key: %s", s.Name, name,
 				strings.Join(options, ", "), strings.Join(keys, ", "))
 			continue
 		}
@@ -104,7 +104,7 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 	}
 }
 
-// validate adds the problems that a broker would report. A past last round is not a problem.
+// validate adds the problems that a broker would report, except a last time in the past.
 func (r *reader) validate(s Schedule) {
 	s.Last = time.Time{}
 	in := s.incoming(r.policy, "any", r.now)
@@ -117,8 +117,8 @@ func (r *reader) validate(s Schedule) {
 	}
 }
 
-// header returns the headers that set a schedule of a set. First is the time of the first round, or zero for the next
-// time.
+// header returns the headers of a publish that sets the schedule, with the name of the file's set as the owner. First
+// is the time of the first round, or zero for the next time in the table.
 func (s Schedule) header(set string, first time.Time) message.Header {
 	h := maps.Clone(s.Header)
 	h[message.HeaderOwner] = []string{set}
@@ -138,7 +138,7 @@ func (s Schedule) incoming(policy message.Policy, set string, now time.Time) mes
 	}
 }
 
-// request returns the broker's view of a schedule that validate has accepted.
+// request returns the timer that a broker would read if the schedule were set now. The schedule must be valid.
 func (s Schedule) request(set string, policy message.Policy, now time.Time) entry.Pending {
 	s.Last = time.Time{}
 	return entry.Parse(policy, s.incoming(policy, set, now)).Pending

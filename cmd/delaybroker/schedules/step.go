@@ -84,7 +84,7 @@ func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now t
 	return step.set(f.Set, s, current, phase(want, current, s, now))
 }
 
-// Removal decides about a schedule of the set that is no longer in the file.
+// Removal decides about a schedule of the set that is no longer in the file, or whose last time has passed.
 func (f File) Removal(current timer.State, name, target string) Step {
 	step := Step{Action: Remove, Name: name, Target: target}
 	recurring := store.RecurringOf(current.Entry)

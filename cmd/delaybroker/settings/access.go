@@ -12,8 +12,8 @@ import (
 	"delaybroker/cmd/delaybroker/links"
 )
 
-// access converts the settings to options, and tests them. So an unusable file is reported immediately, with the name
-// of its setting. Otherwise the connection would be retried for ever.
+// access converts the settings to options, and applies each option once as a test. So an unusable file is reported
+// immediately, with the name of its setting. Without the test, the connection would be retried for ever.
 func (s settings) access(p *problems, cliContext natsContext) links.Access {
 	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
@@ -72,8 +72,8 @@ func (s settings) access(p *problems, cliContext natsContext) links.Access {
 	return a
 }
 
-// inbox returns the option for the inbox prefix. It is not part of access, because a link with its own context may use
-// the prefix of DELAY_INBOX_PREFIX.
+// inbox returns the option for the inbox prefix. It is not part of access, because DELAY_INBOX_PREFIX also applies to a
+// link with its own context.
 func (s settings) inbox(p *problems, cliContext natsContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
@@ -132,7 +132,7 @@ func (p *problems) servers(name, value string) {
 	}
 }
 
-// expandHome replaces a leading ~. For a value in a context, no shell has done it.
+// expandHome replaces a leading ~. No shell expands the values in a context.
 func expandHome(path string) string {
 	below, ok := strings.CutPrefix(path, "~/")
 	if !ok {

@@ -17,8 +17,8 @@ type Client struct {
 	APIPrefix string
 }
 
-// ReadClient reads the environment and reports all problems at once, wrapping ErrConfig. It reads only the settings for
-// the broker's subjects. The other settings may be invalid.
+// ReadClient reads the environment and reports all problems together, wrapping ErrConfig. It reads only the settings
+// for the broker's subjects. The other settings may be invalid.
 func ReadClient() (Client, error) {
 	s := readSettings()
 	var p problems

@@ -26,7 +26,7 @@ type Config struct {
 	Log        Log
 }
 
-// Read reads the environment and reports all problems at once, wrapping ErrConfig.
+// Read reads the environment and reports all problems together, wrapping ErrConfig.
 func Read() (Config, error) {
 	var p problems
 	c := readSettings().config(&p)

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// setEnv replaces the settings in the environment by these variables, given as names and values in turn.
+// setEnv replaces the settings in the environment by these variables, given as pairs of a name and a value.
 func setEnv(t *testing.T, variables ...string) {
 	t.Helper()
 	natstest.ClearEnv(t)

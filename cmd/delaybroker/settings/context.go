@@ -30,7 +30,7 @@ func (c natsContext) sourceName(name string) string {
 // returns the context, for values without a setting. If the context names no server, it uses fallback. The CLI's
 // *selected* context is ignored: it is a choice for a person's terminal, not for a service.
 //
-// takeContext refuses keys that the library does not apply to a connection. Without them the connection would reach
+// takeContext refuses keys that the library does not apply to a connection. A connection without such a key would reach
 // another server or another account.
 func (s *settings) takeContext(p *problems, variable, fallback string) natsContext {
 	if s.NATSContext == "" {
@@ -68,7 +68,7 @@ func (s *settings) takeContext(p *problems, variable, fallback string) natsConte
 }
 
 // withCurrentLogin returns the settings with the context's current user, password and token. It is called for each
-// login, so a rotated password needs no restart. If the context cannot be read, they stay unchanged.
+// login, so a rotated password needs no restart. If the context cannot be read, the settings stay unchanged.
 func (s settings) withCurrentLogin(cliContext natsContext) settings {
 	if s.NATSContext == "" {
 		return s
@@ -78,14 +78,14 @@ func (s settings) withCurrentLogin(cliContext natsContext) settings {
 		return s
 	}
 	for _, login := range []struct {
-		setting   *string
-		was, next string
+		setting        *string
+		previous, next string
 	}{
 		{&s.NATSUser, cliContext.User, current.User},
 		{&s.NATSPassword, cliContext.Password, current.Password},
 		{&s.NATSToken, cliContext.Token, current.Token},
 	} {
-		if *login.setting == login.was { // otherwise the value is from the environment
+		if *login.setting == login.previous { // otherwise the value is from the environment
 			*login.setting = login.next
 		}
 	}

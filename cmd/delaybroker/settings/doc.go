@@ -6,10 +6,10 @@
 //
 // # All problems at once
 //
-// Each field of the settings is text. Parsing one notes a problem instead of returning an error. So one start shows all
-// problems, each with the variable, its value and the allowed values. The broker checks its own configuration
-// (broker.Config.Complete). The bounds exist only there, and a problem with a field is reported under its variable.
-// Values of secrets are never shown.
+// Each field of the settings is text. The parser of a field notes a problem instead of returning an error. So one start
+// shows all problems, each with the variable, its value and the allowed values. The broker checks its own configuration
+// (broker.Config.Complete). Only the broker defines the bounds. A problem with a field of this configuration is
+// reported under the field's variable. Values of secrets are never shown.
 //
 // # Probable mistakes
 //

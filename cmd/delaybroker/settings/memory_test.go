@@ -94,7 +94,7 @@ func TestConfigureGCEnvironment(t *testing.T) {
 }
 
 // TestMemoryOfMessages checks the memory for messages: half of the limit, less the memory of the program, because
-// garbage takes as much again. With an embedded server it is a quarter.
+// garbage takes the other half. With an embedded server it is a quarter.
 func TestMemoryOfMessages(t *testing.T) {
 	const none = math.MaxInt64
 	for _, tt := range []struct {

@@ -44,7 +44,7 @@ func (s settings) pageAccess(p *problems) page.Access {
 	return a
 }
 
-// hosts reads host names.
+// hosts parses host names.
 func (p *problems) hosts(name, value string) []string {
 	hosts := message.SplitList(value)
 	for _, host := range hosts {

@@ -2,7 +2,7 @@ package settings
 
 import "net"
 
-// ProbeURL returns the URL for probes of a broker with these settings, on its own host. It is empty if HTTP is off, and
+// ProbeURL returns the URL for probes of a broker with these settings, on its own host. It is empty if HTTP is off, or
 // if the system chooses the port.
 func (c Config) ProbeURL() string {
 	if _, port, err := net.SplitHostPort(c.HTTPAddr); err != nil || port == "0" {

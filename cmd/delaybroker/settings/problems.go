@@ -175,7 +175,7 @@ func (p *problems) bytes(name, value string) int64 {
 	return int64(n)
 }
 
-// oneOf checks that a value is one of the allowed ones, and returns the value in any case.
+// oneOf checks that a value is one of the allowed values. It also returns a value that is not allowed.
 func (p *problems) oneOf(name, value string, allowed ...string) string {
 	if !slices.Contains(allowed, value) {
 		p.refuse(name, value, "want one of %s", strings.Join(allowed, ", "))

@@ -18,8 +18,9 @@ import (
 // envPrefix is the prefix of the program's own settings.
 const envPrefix = "DELAY_"
 
-// Defaults that depend on the host. The Dockerfile links other values in. It sets no environment variables for them,
-// because the program could not distinguish these from the user's, and would refuse a contradiction between the two.
+// Defaults that the linker may replace. The Dockerfile replaces them for a container. It does not set environment
+// variables instead: the program would take these for the user's settings, and would refuse NATS_URL beside the
+// settings of an embedded server.
 var (
 	defaultHTTPAddr       = "127.0.0.1:8422"
 	defaultEmbeddedListen = "127.0.0.1:4222"
@@ -42,7 +43,7 @@ var linkedDefaults = map[string]string{
 //	secret     the value must not be shown
 //	link       the link whose context it names
 //
-// All fields are strings, so that all unparsable values are reported at once: see config.
+// All fields are strings, so that the method config reports all unparsable values together.
 //
 // The program also reads a name of the NATS CLI with the prefix DELAY_: DELAY_NATS_URL takes precedence over NATS_URL.
 // No setting may be named PORT, HOST or SERVICE_*: for a service named "delay", Kubernetes sets DELAY_PORT to another
@@ -76,7 +77,7 @@ type settings struct {
 	MaxPending      string `envconfig:"DELAY_MAX_PENDING" default:"none" field:"MaxPending" desc:"maximum number of messages in each level and in the intake"`
 	MaxPendingBytes string `envconfig:"DELAY_MAX_PENDING_BYTES" default:"none" field:"MaxPendingBytes" desc:"maximum number of bytes in each level and in the intake, such as 10GiB"`
 	Journal         string `envconfig:"DELAY_JOURNAL" default:"off" field:"Journal" word:"off" desc:"retention time of the records of deliveries, such as 7d, for delaybroker journal and where; or off"`
-	JournalBytes    string `envconfig:"DELAY_JOURNAL_BYTES" default:"1GiB" field:"JournalBytes" desc:"maximum bytes of these records; beyond it, the oldest are removed early"`
+	JournalBytes    string `envconfig:"DELAY_JOURNAL_BYTES" default:"1GiB" field:"JournalBytes" desc:"maximum bytes of the records of DELAY_JOURNAL; above it, the oldest are removed early"`
 	Timers          string `envconfig:"DELAY_TIMERS" default:"auto" field:"Timers" desc:"auto creates the stream of named timers if possible; on requires it; off does not create it. An existing stream is always served"`
 	TimerHistory    string `envconfig:"DELAY_TIMER_HISTORY" default:"1m" field:"TimerHistory" word:"none" desc:"retention time of an ended timer's state, or none"`
 	ReplyPrefixes   string `envconfig:"DELAY_REPLY_PREFIXES" field:"ReplyPrefixes" desc:"inbox prefixes, comma separated, for replies to requests about timers, in addition to _INBOX and _R_"`
@@ -92,22 +93,22 @@ type settings struct {
 	Instance        string `envconfig:"DELAY_INSTANCE" field:"Instance" desc:"unique name of this instance, the same after a restart: after a crash the instance resumes immediately; by default derived from the host with DELAY_HTTP_ADDR, or from DELAY_EMBEDDED_DIR"`
 	JSDomain        string `envconfig:"DELAY_JS_DOMAIN" field:"JSDomain" desc:"JetStream domain, for a JetStream behind a leaf node"`
 	InboxPrefix     string `envconfig:"DELAY_INBOX_PREFIX" desc:"inbox prefix of the broker's own requests; by default _INBOX, or the context's"`
-	HTTPAddr        string `envconfig:"DELAY_HTTP_ADDR" desc:"address of the page, and of /healthz, /readyz, /status and /metrics, or off"`
+	HTTPAddr        string `envconfig:"DELAY_HTTP_ADDR" desc:"off, or the address of the page and of /healthz, /readyz, /status and /metrics"`
 	HTTPActions     string `envconfig:"DELAY_HTTP_ACTIONS" default:"off" desc:"on allows viewers with a token to act on the page: cancel, move, fire, resend, remove, pause, resume"`
 	HTTPToken       string `envconfig:"DELAY_HTTP_TOKEN" secret:"true" desc:"token of the page, of at least 16 bytes; several are comma separated, with names for the log, as in ann:…,bob:…"`
 	HTTPRows        string `envconfig:"DELAY_HTTP_ROWS" default:"auto" desc:"who may see rows on the page, with ids, keys and targets: open (anyone), token, or auto (anyone if DELAY_HTTP_ADDR is a loopback address, otherwise viewers with a token)"`
 	HTTPBodies      string `envconfig:"DELAY_HTTP_BODIES" default:"off" desc:"on allows viewers of rows to see headers and bodies of messages; the log has the viewer of each"`
 	HTTPHosts       string `envconfig:"DELAY_HTTP_HOSTS" desc:"host names of the page, comma separated, in addition to localhost and addresses"`
 	HTTPContext     string `envconfig:"DELAY_HTTP_CONTEXT" link:"page" desc:"context of the page's user; by default NATS_CONTEXT"`
-	ShutdownGrace   string `envconfig:"DELAY_SHUTDOWN_GRACE" default:"10s" field:"ShutdownGrace" desc:"maximum wait of a stop for outstanding acknowledgements"`
+	ShutdownGrace   string `envconfig:"DELAY_SHUTDOWN_GRACE" default:"10s" field:"ShutdownGrace" desc:"maximum time of a clean stop, of which three quarters are for outstanding acknowledgements"`
 	LogLevel        string `envconfig:"DELAY_LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
 	LogFormat       string `envconfig:"DELAY_LOG_FORMAT" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`
 
 	EmbeddedListen   string `envconfig:"DELAY_EMBEDDED_LISTEN" desc:"address of the embedded server"`
 	EmbeddedDir      string `envconfig:"DELAY_EMBEDDED_DIR" desc:"data directory of the embedded server"`
 	EmbeddedSync     string `envconfig:"DELAY_EMBEDDED_SYNC" default:"1s" desc:"fsync interval of the embedded server; always means every write"`
-	EmbeddedUser     string `envconfig:"DELAY_EMBEDDED_USER" desc:"user of the embedded server, also for the broker; without it and users in DELAY_EMBEDDED_CONFIG, clients need no user"`
-	EmbeddedPassword string `envconfig:"DELAY_EMBEDDED_PASSWORD" secret:"true" desc:"password of that user"`
+	EmbeddedUser     string `envconfig:"DELAY_EMBEDDED_USER" desc:"user of the embedded server, also for the broker; if it is not set, and DELAY_EMBEDDED_CONFIG has no users, clients need no user"`
+	EmbeddedPassword string `envconfig:"DELAY_EMBEDDED_PASSWORD" secret:"true" desc:"password of DELAY_EMBEDDED_USER"`
 	EmbeddedConfig   string `envconfig:"DELAY_EMBEDDED_CONFIG" desc:"configuration file of nats-server for the embedded one: users, accounts, TLS, limits"`
 }
 

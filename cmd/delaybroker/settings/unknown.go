@@ -35,8 +35,8 @@ var settingOf = map[string]string{
 
 // An UnknownName is a variable that resembles a setting.
 type UnknownName struct {
-	Name    string
-	Nearest string // the setting that was probably meant; empty if there is none
+	Name       string
+	Suggestion string // the setting that the user probably meant; empty if no setting is similar
 }
 
 // unknownNames finds misspelt settings in the environment. They cause a warning and not an error, because other
@@ -51,7 +51,7 @@ func unknownNames(environ, known []string) []UnknownName {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		if meant := settingOf[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+meant] {
-			unknown = append(unknown, UnknownName{name, meant}) // if both are set, this one belongs to another program
+			unknown = append(unknown, UnknownName{name, meant}) // if the setting is set too, the variable belongs to another program
 			continue
 		}
 		unprefixed, hasPrefix := strings.CutPrefix(name, envPrefix)
@@ -69,8 +69,8 @@ func Unknown() []UnknownName { return unknownNames(os.Environ(), variableNames()
 
 // String returns the warning.
 func (u UnknownName) String() string {
-	if u.Nearest == "" {
+	if u.Suggestion == "" {
 		return fmt.Sprintf("%s is not a setting; serve --help lists the settings", text.Printable(u.Name, 100))
 	}
-	return fmt.Sprintf("%s is not a setting and is ignored; did you mean %s?", text.Printable(u.Name, 100), u.Nearest)
+	return fmt.Sprintf("%s is not a setting and is ignored; did you mean %s?", text.Printable(u.Name, 100), u.Suggestion)
 }

@@ -45,7 +45,7 @@ func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	return c
 }
 
-// AddRow adds a line, if show is set.
+// AddRow adds a row, if show is set.
 func (c *Chart) AddRow(name string, n inspect.Amount, show bool) {
 	if !show {
 		return

@@ -1,4 +1,5 @@
-// Package terminal prints the output of commands: tables, charts, progress and JSON. It knows neither flags nor NATS.
+// Package terminal prints the output of commands: tables, charts, progress and JSON. It depends neither on flags nor on
+// NATS.
 //
 //   - On a terminal a table has borders and is no wider than the screen. In a pipe it has a line for each row, with all
 //     columns, uncut, for awk and for logs.

@@ -110,7 +110,7 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 			}
 		}
 	}
-	const border, gap = 1, 3 // characters of a row, and of each of its cells
+	const border, gap = 1, 3 // characters of borders in a row, and additionally in each cell
 	room := func(widthOf func(i int) int) int {
 		free := width - border
 		for _, i := range keep {

@@ -136,7 +136,8 @@ let drawnHistory = {}, drawnForecast = {}; // cached: a chart is drawn again if 
 function charts(past, f, extra) {
   if (drawnHistory.source !== past) {
     const k = knownPart(past);
-    drawnHistory = { source: past, since: k?.since ?? "", flow: k && [k.times, k.cut(past.delivered), k.cut(past.refused)],
+    drawnHistory = { source: past, since: k?.since ?? "",
+      flow: k && [k.times, k.cut(past.delivered), k.cut(past.refused)],
       late: k && [k.times, ...[past.p50, past.p99].map((c) =>
         k.cut(c).map((v) => (v === null ? null : Math.max(v / 1000, 0.0001))))],
       held: k && [k.times, k.cut(past.pending)] };
