@@ -51,7 +51,8 @@ func unknownNames(environ, known []string) []UnknownName {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		if meant := settingOf[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+meant] {
-			unknown = append(unknown, UnknownName{name, meant}) // if the setting is set too, the variable belongs to another program
+			// If the setting is set too, the variable belongs to another program.
+			unknown = append(unknown, UnknownName{name, meant})
 			continue
 		}
 		unprefixed, hasPrefix := strings.CutPrefix(name, envPrefix)
