@@ -30,7 +30,7 @@ func (sc *scene) publish(n int, subject string, headers ...string) {
 	<-sc.js.PublishAsyncComplete()
 }
 
-// tail creates a foreign consumer.
+// tail creates a consumer that belongs to no broker.
 func (sc *scene) tail(stream string) {
 	sc.t.Helper()
 	if _, err := sc.js.CreateConsumer(sc.t.Context(), stream, jetstream.ConsumerConfig{Durable: "tail"}); err != nil {

@@ -46,7 +46,7 @@ var brokenServers = []diagnosis{
 		sc.serve()
 		sc.change("DELAY_5m", func(c *jetstream.StreamConfig) { c.MaxBytes = 3000 })
 		sc.publish(100, "delay.5m.orders.x")
-	}}, "storage", Critical, "DELAY_5m is full: ", "raise its max_bytes: nats stream edit DELAY_5m"},
+	}}, "storage", Critical, "DELAY_5m is full: ", "raise max_bytes of the stream: nats stream edit DELAY_5m"},
 	{situation{name: "the configured limit of messages is reached", set: func(sc *scene) {
 		sc.cfg.MaxPending = 100
 		sc.serve()

@@ -15,8 +15,8 @@ import (
 const (
 	runProvision   = "run delaybroker provision"
 	editStream     = "nats stream edit DELAY_5s"
-	recreateStream = "an edit cannot correct this; when its messages are no longer needed, run nats stream rm DELAY_5s " +
-		"and delaybroker provision"
+	recreateStream = "an edit cannot correct this drift; when the messages of the stream are no longer needed, run " +
+		"nats stream rm DELAY_5s and delaybroker provision"
 )
 
 // drifted returns the diagnosis of a lane with a changed setting.
@@ -30,7 +30,7 @@ func drifted(name string, state Severity, detail, advice string, edit func(*jets
 // brokenStreams are faults of streams.
 var brokenStreams = []diagnosis{
 	{situation{name: "no stream exists", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
-		"start a broker, which creates them: delaybroker serve"},
+		"start a broker, which creates the streams: delaybroker serve"},
 	{situation{name: "no stream exists, and brokers may create none", set: func(sc *scene) { sc.cfg.Provision = false }},
 		"streams", Critical, "9 of 9 are missing: DELAY_1s", runProvision},
 	{situation{name: "a lane was deleted", set: func(sc *scene) {
@@ -109,7 +109,7 @@ var brokenStreams = []diagnosis{
 		}
 		sc.serve()
 	}}, "durability", Critical, "in memory, so a restart of the servers loses the pending messages: DELAY_5s",
-		"recreate them with file storage once they are empty"},
+		"recreate these streams with file storage after they are empty"},
 	{situation{name: "doctor has no secret", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()

@@ -10,8 +10,8 @@ import (
 	"delaybroker/levels"
 )
 
-// checkJournal reports the age of the journal, and the instances without a journal. If no instance has one, it reports
-// nothing.
+// checkJournal reports the retention and the size of the journal, and the instances without a journal. If the stream of
+// the journal does not exist, checkJournal reports nothing.
 func checkJournal(f Facts) []Finding {
 	spec, ok := streams.SpecOfKind(f.Found, streams.Journal)
 	if !ok {
@@ -27,17 +27,17 @@ func checkJournal(f Facts) []Finding {
 	running, withoutJournal := f.instances.Names(func(stats.Answer) bool { return true }), f.instances.WithoutJournal()
 	switch {
 	case len(running) > 0 && len(withoutJournal) == len(running):
-		findings = finding(Fine, "nats stream rm "+stream+", or wait until it is empty",
+		findings = finding(Fine, "nats stream rm "+stream+", or wait until the stream is empty",
 			"no instance keeps a journal; the records in %s expire within %s", stream, retention)
 	case len(withoutJournal) > 0:
-		findings = finding(Warn, "start them with the same DELAY_JOURNAL as the others",
+		findings = finding(Warn, "start these instances with the same DELAY_JOURNAL as the others",
 			"deliveries of instances without a journal are missing: %s", text.ShortList(withoutJournal))
 	}
 	age := info.TimeStamp.Sub(info.State.FirstTime)
 	switch {
 	case inspect.IsFullOfBytes(info) && info.Config.MaxAge > 0 && age < info.Config.MaxAge:
-		findings = append(findings, finding(Warn, "raise DELAY_JOURNAL_BYTES, or ask for less with DELAY_JOURNAL",
-			"the journal is full, and has the last %s instead of %s", text.Span(age), retention)...)
+		findings = append(findings, finding(Warn, "raise DELAY_JOURNAL_BYTES, or shorten DELAY_JOURNAL",
+			"the journal is full, and has the records of the last %s instead of %s", text.Span(age), retention)...)
 	case len(findings) == 0:
 		findings = finding(Fine, "", "kept for %s, %d%s bytes", retention, info.State.Bytes, limit)
 	}

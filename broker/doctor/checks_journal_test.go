@@ -37,7 +37,7 @@ func TestCheckJournal(t *testing.T) {
 		{"with room", facts(500, time.Hour, withJournal), Fine, "kept for 7d, 500 of 1000 bytes"},
 		{"no instance answers", facts(500, time.Hour), Fine, "kept for 7d"},
 		{"full, with records of the configured age", facts(990, 7*24*time.Hour, withJournal), Fine, "kept for 7d"},
-		{"full", facts(990, 84*time.Hour, withJournal), Warn, "the last 3d12h instead of 7d"},
+		{"full", facts(990, 84*time.Hour, withJournal), Warn, "the records of the last 3d12h instead of 7d"},
 		{"one instance without a journal", facts(500, time.Hour, withJournal, noJournal), Warn,
 			"without a journal are missing: b"},
 		{"no instance with a journal", facts(500, time.Hour, noJournal), Fine,

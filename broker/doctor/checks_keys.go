@@ -12,10 +12,11 @@ import (
 // messages with the first key, and verify seals with all keys. checkKeys uses only the sealed answers of instances.
 func checkKeys(f Facts) []Finding {
 	var findings []Finding
-	for _, a := range f.instances.Proven {
+	for _, a := range f.instances.ProvenAnswers {
 		for _, l := range a.Lanes {
 			if l.UnopenedEntries > 0 {
-				findings = append(findings, finding(Critical, "add their secret to DELAY_SECRET, after the first one",
+				findings = append(findings, finding(Critical,
+					"add the secret of these entries to DELAY_SECRET, after the first secret",
 					"%d entries of %s are sealed with a secret that the brokers do not have, so these timers do not fire",
 					l.UnopenedEntries, l.Stream)...)
 			}

@@ -18,7 +18,7 @@ func checkMemory(f Facts) []Finding {
 			m.Runtime>>mib, m.Cgroup>>mib)
 	case int64(hold) > m.SoftLimit()/2:
 		return finding(Warn, fmt.Sprintf("set DELAY_MEMORY to %dMiB, or remove it", m.DefaultHold(false)>>mib),
-			"DELAY_MEMORY is %d MiB of a limit of %d MiB: garbage doubles that, so the process may be killed",
+			"DELAY_MEMORY is %d MiB of a limit of %d MiB: garbage doubles DELAY_MEMORY, so the process may be killed",
 			hold>>mib, m.Cgroup>>mib)
 	}
 	return finding(Fine, "",

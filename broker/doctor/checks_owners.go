@@ -60,14 +60,14 @@ func checkOwners(f Facts) []Finding {
 	}
 	if len(stopped) > 0 {
 		findings = append(findings, consequenceOf(finding(Critical,
-			"read the log of that instance; a restart does not help",
-			"their owner cannot read them now: %s", text.ShortList(stopped)),
+			"read the log of the owner; a restart does not help",
+			"lanes that their owner cannot read now: %s", text.ShortList(stopped)),
 			"JetStream", "streams", "storage", "rights")...)
 	}
 	if len(newer) > 0 {
 		findings = append(findings, finding(Critical,
 			"run a broker of the version that wrote the messages: finish the upgrade",
-			"their owner cannot read messages of a newer broker: %s", text.ShortList(newer))...)
+			"lanes with messages of a newer broker, which their owner cannot read: %s", text.ShortList(newer))...)
 	}
 	if len(late) > 0 {
 		findings = append(findings, consequenceOf(finding(Warn,

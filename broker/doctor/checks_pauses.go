@@ -12,14 +12,15 @@ import (
 // pause checkPauses reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
-		return finding(Critical, "set DELAY_SECRET to the brokers' value, or start a broker: it keeps these targets paused",
+		return finding(Critical,
+			"set DELAY_SECRET to the brokers' value, or start a broker, which keeps these targets paused",
 			"the list of pauses, with %d patterns, is sealed with a secret that is not set here", n)
 	}
 	if f.Infos == nil || len(f.lanes.Paused) == 0 {
 		return nil
 	}
 	if old := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(old) > 0 {
-		return finding(Critical, "upgrade it, or stop it until all targets are resumed",
+		return finding(Critical, "upgrade this broker, or stop it until all targets are resumed",
 			"an older broker delivers to paused targets: %s", text.ShortList(old))
 	}
 	var paused, unproven []string

@@ -33,7 +33,7 @@ func checkConnection(f Facts) []Finding {
 		return finding(Critical, cmp.Or(f.Host.LoginSetting, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
 			"%v", f.ConnectErr)
 	case f.ConnectErr != nil:
-		return finding(Critical, "start the server, or set NATS_URL to its address; the other checks need it",
+		return finding(Critical, "start the server, or set NATS_URL to its address; the other checks need a connection",
 			"%v", f.ConnectErr)
 	}
 	findings := finding(Fine, "", "%s%s", f.server, f.user.suffix())
@@ -51,8 +51,8 @@ func checkConnection(f Facts) []Finding {
 	return findings
 }
 
-// checkReady reports the failed checks of the broker on this host. That broker may have other streams than those that
-// doctor reads, so the finding contains its address.
+// checkReady reports the failed checks of the broker on this host. This broker may have other streams than doctor
+// reads, so the finding contains the broker's address.
 func checkReady(f Facts) []Finding {
 	p := f.Host.Probe
 	switch stuck := stats.FailingChecks(p.Alive); {
@@ -90,7 +90,7 @@ var detailedChecks = map[string][]string{
 // readyAdvice has the advice for failed checks of /readyz, by the name of the check.
 var readyAdvice = map[string]string{
 	"nats":    "start the server, or correct the user that it rejects; the broker then connects again",
-	"serving": "wait until it has stopped",
+	"serving": "wait until the broker has stopped",
 }
 
 // embeddedStorage lists the checks of /readyz that checkStorage reports.
@@ -123,7 +123,7 @@ func checkServer(f Facts) []Finding {
 			"nats-server %s has known vulnerabilities, some in the permissions that separate tenants", f.version)
 	}
 	detail := fmt.Sprintf("nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
-	instances, formats, releases := versions(f.instances.Proven)
+	instances, formats, releases := versions(f.instances.ProvenAnswers)
 	if len(instances) > 0 {
 		detail += "; running: " + text.ShortList(instances)
 	}
@@ -142,7 +142,7 @@ func checkServer(f Facts) []Finding {
 
 func (f Facts) unproven() []string {
 	return f.instances.Names(func(a stats.Answer) bool {
-		return !slices.ContainsFunc(f.instances.Proven, func(p stats.Answer) bool { return p.Instance == a.Instance })
+		return !slices.ContainsFunc(f.instances.ProvenAnswers, func(p stats.Answer) bool { return p.Instance == a.Instance })
 	})
 }
 
@@ -193,7 +193,8 @@ func checkJetStream(f Facts) []Finding {
 	for _, l := range f.lanes.Lanes {
 		if l.Owner == inspect.OwnerStopped && limits.MaxConsumers > 0 && l.Info.State.Consumers >= limits.MaxConsumers {
 			return finding(Critical, fmt.Sprintf("raise the account's max_consumers to %d", limits.MaxConsumers+1),
-				"%s has %d consumers, the account's maximum, and its owner needs one more", l.Stream, l.Info.State.Consumers)
+				"%s has %d consumers, the account's maximum, and its owner needs another consumer", l.Stream,
+				l.Info.State.Consumers)
 		}
 	}
 	limit := "none"

@@ -29,10 +29,10 @@ func checkStreams(f Facts) []Finding {
 		return nil
 	}
 	findings := append(f.checkForeign(), f.checkMapping()...)
-	if missing := f.missing(); len(missing) > 0 && findings == nil { // a foreign stream would prevent their creation
+	if missing := f.missing(); len(missing) > 0 && findings == nil { // after a finding, the streams cannot be created
 		advice := "run delaybroker provision"
 		if len(f.Found) == 0 && f.Config.Provision {
-			advice = "start a broker, which creates them: delaybroker serve"
+			advice = "start a broker, which creates the streams: delaybroker serve"
 		}
 		findings = append(findings, consequenceOf(finding(Critical, advice,
 			"%d of %d are missing: %s", len(missing), len(f.want), text.ShortList(missing)), "JetStream")...)
@@ -65,7 +65,7 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 			"no broker serves %s: %s", l.Stream, l.Error)
 	case inspect.Newer:
 		if l.Owner != inspect.NoOwner {
-			return nil // during an upgrade
+			return nil // an upgrade is running, and a newer broker reads the stream
 		}
 		return finding(Critical, "upgrade the brokers", "%s has a newer format, and no running broker can read it", l.Stream)
 	case inspect.Silent:
@@ -102,8 +102,8 @@ func checkDrift(f Facts) []Finding {
 		case streams.FixByProvision:
 			advice = "run delaybroker provision"
 		case streams.FixByRecreation:
-			advice = fmt.Sprintf("an edit cannot correct this; when its messages are no longer needed, run nats stream rm %s"+
-				" and delaybroker provision", d.Stream)
+			advice = fmt.Sprintf("an edit cannot correct this drift; when the messages of the stream are no longer needed,"+
+				" run nats stream rm %s and delaybroker provision", d.Stream)
 		}
 		consequence := finding(state, advice, "%s", d)
 		if d.Fix == streams.FixByProvision {
@@ -166,9 +166,9 @@ func checkDurability(f Facts) []Finding {
 }
 
 const (
-	// oldLetters is the minimum age of the newest dead letter without a warning.
+	// oldLetters is the minimum age of an old dead letter. If the newest dead letter is old, there is no warning.
 	oldLetters = 24 * time.Hour
-	// manyLetters is the minimum number of dead letters for a warning, whatever their age.
+	// manyLetters is the minimum number of dead letters for a warning, even if all are old.
 	manyLetters = 1000
 )
 

@@ -24,22 +24,23 @@ func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
 	}
 }
 
-// probeOf returns a host whose broker reports these checks.
+// probeOf returns the facts of a host whose broker reports the checks.
 func probeOf(checks ...stats.Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
 
-// fullServer is a server that refuses to store messages.
+// fullServer returns the facts of a server that refuses to store messages.
 func fullServer(name string) Facts {
 	refused := trial{known: true, refusal: "insufficient resources"}
 	return Facts{connectionFacts: connectionFacts{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
 }
 
-// inContainer returns a process in a container of 512 MiB, with the given GOMEMLIMIT.
+// inContainer returns the facts of a process in a container of 512 MiB, with GOMEMLIMIT set to limit.
 func inContainer(limit int64) Facts {
 	return Facts{Host: Host{Memory: config.Memory{Cgroup: 512 << 20, Runtime: limit}}}
 }
 
+// viewWith returns the facts of an account with the lanes.
 func viewWith(lanes ...inspect.Lane) Facts {
 	return Facts{
 		StreamList: inspect.StreamList{Infos: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}},
@@ -47,12 +48,12 @@ func viewWith(lanes ...inspect.Lane) Facts {
 	}
 }
 
-// ofVersion returns a server of this version.
+// ofVersion returns the facts of a server of the version.
 func ofVersion(version string) Facts {
 	return Facts{connectionFacts: connectionFacts{version: version}}
 }
 
-// clocksOff returns two leaders. The clock of the second has an offset.
+// clocksOff returns the facts of two leaders. The clock of the second leader has an offset.
 func clocksOff(offset, within time.Duration) Facts {
 	return Facts{clocks: []clock{
 		{offset: time.Millisecond, maxError: time.Millisecond},
@@ -60,13 +61,14 @@ func clocksOff(offset, within time.Duration) Facts {
 	}}
 }
 
-// accountOf returns an account with used bytes of a limit. tierOf returns an account with such a tier.
+// accountOf returns the facts of an account that uses a part of its storage limit.
 func accountOf(used uint64, limit int64) Facts {
 	return Facts{account: &jetstream.AccountInfo{
 		Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
 	}}
 }
 
+// tierOf returns the facts of an account that uses a part of the storage limit of its tier R3.
 func tierOf(used uint64, limit int64) Facts {
 	return Facts{account: &jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{
 		"R3": {Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
@@ -116,11 +118,12 @@ var checkCases = []struct {
 	{"new enough", checkServer, ofVersion("2.14.3"), Fine, ""},
 
 	{"clocks agree", checkClocks, clocksOff(50*time.Millisecond, 80*time.Millisecond), Fine,
-		"equals the local one, within 1ms"},
+		"equals the local clock, within 1ms"},
 	{"one second behind", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
-	{"more than a second behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind the local one, on n2"},
+	{"more than a second behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn,
+		"behind the local clock, on n2"},
 	{"perhaps ahead", checkClocks, clocksOff(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
-	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of the local one, on n2"},
+	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of the local clock, on n2"},
 
 	{"account has room", checkStorage, accountOf(79, 100), Fine, ""},
 	{"account fills", checkStorage, accountOf(80, 100), Warn, "80 of 100"},

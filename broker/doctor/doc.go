@@ -16,6 +16,6 @@
 //
 // # Tried and rejected
 //
-// Storing a message to test for free space: it would fill a nearly full store. The server performs the same checks for
-// a trace, and stores nothing.
+// Storing a message to test for free space: the message would fill a nearly full store. For a message that the server
+// only traces (Nats-Trace-Only), the server performs the same checks and stores nothing.
 package doctor

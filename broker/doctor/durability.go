@@ -71,9 +71,9 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 			weaknesses = append(weaknesses, Weakness{state, fmt.Sprintf(format, d.namesOf(streams)), advice})
 		}
 	}
-	add(Critical, memory, "recreate them with file storage once they are empty",
+	add(Critical, memory, "recreate these streams with file storage after they are empty",
 		"in memory, so a restart of the servers loses the pending messages: %s")
-	add(Warn, async, "recreate them with the default persist_mode once they are empty",
+	add(Warn, async, "recreate these streams with the default persist_mode after they are empty",
 		"acknowledged before the write: %s")
 	switch {
 	case d.Sync != nil:
@@ -103,8 +103,8 @@ func (d Durability) namesOf(streams []string) string {
 	return text.ShortList(streams)
 }
 
-// meaning describes streams with minReplicas to maxReplicas replicas. Memory is set if some streams are in memory.
-// Async is set if some streams acknowledge a message before the write.
+// meaning describes streams with minReplicas to maxReplicas replicas. Memory is true if some streams are in memory.
+// Async is true if some streams acknowledge a message before the write.
 func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) string {
 	replicas := fmt.Sprint(minReplicas)
 	if maxReplicas > minReplicas {

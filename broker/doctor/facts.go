@@ -36,7 +36,7 @@ type Host struct {
 	Sync            *Sync // of the embedded server; nil without one
 	Probe           Probe
 	ExposedAddress  string   // address at which other hosts can use the embedded server without authentication, or ""
-	UnknownSettings []string // environment variables that resemble settings, each with a sentence
+	UnknownSettings []string // environment variables that resemble settings, each in a sentence about the variable
 	SkipTrial       bool     // no trial publish: the user may not publish, and the server logs each refusal
 	LoginSetting    string   // the setting to correct if the server refuses the user; if empty, the settings of NATS
 }
@@ -60,7 +60,7 @@ type Link struct {
 type Facts struct {
 	Config     broker.Config
 	Host       Host
-	ConnectErr error // if set, doctor has no connection, and all facts from NATS are unknown
+	ConnectErr error // if not nil, doctor has no connection, and all facts from NATS are unknown
 
 	connectionFacts
 	account            *jetstream.AccountInfo
@@ -71,7 +71,7 @@ type Facts struct {
 	instances          inspect.Instances
 	lanes              inspect.Lanes
 	retrying           []message.Request       // a sample of the messages in the retry lanes
-	codes              map[message.Code]uint64 // number of dead letters by code; nil if unknown
+	codes              map[message.Code]uint64 // number of dead letters by code; empty if unknown
 	clocks             []clock
 	keys               []string    // ids of the keys; the first key seals
 	sealCounts         []sealCount // nil if there is only one key
@@ -85,7 +85,7 @@ type connectionFacts struct {
 	clustered  bool
 	version    string
 	apiPrefix  string
-	prefix     string // of the broker's subjects
+	prefix     string // prefix of the broker's subjects
 	inbox      string
 	name       string    // name of the user; empty for a user without a name, such as a token
 	user       *userInfo // nil if the server does not report the user
@@ -163,7 +163,7 @@ func (i gatherer) gatherLanes(ctx context.Context, f *Facts, list inspect.Stream
 	i.sampleLanes(ctx, f)
 	f.clocks = i.readClocks(ctx, f.lanes)
 	f.keys, f.sealCounts = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
-	// A trial needs the user of the write link.
+	// A trial needs the user of the write link, so doctor omits the trial if the write link has its own user.
 	isWriter := func(l Link) bool { return l.Name == "write" }
 	if !f.Host.SkipTrial && !slices.ContainsFunc(links, isWriter) {
 		f.trial = i.try(ctx, f)

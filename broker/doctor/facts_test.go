@@ -65,9 +65,9 @@ func TestGatherGoesOn(t *testing.T) {
 	})
 }
 
-// TestLanesAreCountedUnasked: a broker's user with minimal permissions may neither send requests to the instances nor
+// TestLaneCountWithoutAnswers: a broker's user with minimal permissions may neither send requests to the instances nor
 // list consumers. For such a user, the finding has the number of lanes, and says that their readers are unknown.
-func TestLanesAreCountedUnasked(t *testing.T) {
+func TestLaneCountWithoutAnswers(t *testing.T) {
 	denied := natstest.DenyPublish("delayctl.status", "$JS.API.CONSUMER.LIST.>")
 	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		js, err := jetstream.New(s.Connect())
@@ -86,8 +86,8 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 	})
 }
 
-// TestLinkThatWritesIsNotTriedByAnother: if the write link has its own user, doctor sends no trial.
-func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
+// TestNoTrialForWriteLink: if the write link has its own user, doctor sends no trial.
+func TestNoTrialForWriteLink(t *testing.T) {
 	withStreams(t, natstest.DenyPublish("delaysys.>"), func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		connect := func() (*nats.Conn, error) { return s.Connect(), nil }
 		fail := func() (*nats.Conn, error) { return nil, errors.New("no such file") }
@@ -128,8 +128,8 @@ func TestSkippedHidesNothing(t *testing.T) {
 	}
 }
 
-// TestDeafSession: a session that may not receive answers sends no request, and does not wait for answers.
-func TestDeafSession(t *testing.T) {
+// TestNoAnswerSubscription: a session that may not receive answers sends no request, and does not wait for answers.
+func TestNoAnswerSubscription(t *testing.T) {
 	denied := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
 	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		began := time.Now()

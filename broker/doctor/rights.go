@@ -21,12 +21,12 @@ func checkRights(f Facts) []Finding {
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
 	grants := f.grants(names, links...)
-	if users := usersOf(f.instances.Proven); f.isOtherUser(users) {
+	if users := usersOf(f.instances.ProvenAnswers); f.isOtherUser(users) {
 		return append(f.checkOtherUser(names, "differs from the running brokers' user ("+text.ShortList(users)+")"),
 			f.checkInstances()...)
 	}
-	if len(f.instances.Proven) == 0 && f.isOperator(grants) {
-		return f.checkOtherUser(names, "may not commit as brokers do, and no broker reports its user")
+	if len(f.instances.ProvenAnswers) == 0 && f.isOperator(grants) {
+		return f.checkOtherUser(names, "may not purge a lane as brokers do, and no broker reports its user")
 	}
 	refusals, skipped := f.sortRefusals(names, grants)
 	var unanswerable []string
@@ -47,7 +47,7 @@ func checkRights(f Facts) []Finding {
 		findings = finding(Skipped, operatorAdvice,
 			"doctor may not request %s; the broker works without it", text.ShortList(patterns(skipped)))
 	case f.user == nil:
-		findings = finding(Fine, "", "no request of doctor was refused; the server reports no more")
+		findings = finding(Fine, "", "no request of doctor was refused; the server does not report the user's permissions")
 	default:
 		findings = finding(Fine, "", "all permissions that the broker needs; targets not checked")
 	}
@@ -77,7 +77,7 @@ func checkRights(f Facts) []Finding {
 const maxRights = 600
 
 // operatorAdvice is the advice for requests of doctor that the server refused.
-const operatorAdvice = "run doctor as the operator to check these too"
+const operatorAdvice = "run doctor as the operator to check these requests too"
 
 // usersOf returns the users of the instances, without duplicates. It returns nil if an instance does not report its
 // user.
@@ -109,7 +109,7 @@ func (f Facts) isOperator(grants []grant) bool {
 // checkInstances reports the server's recent refusals to the running brokers. It uses only the brokers' sealed answers.
 func (f Facts) checkInstances() []Finding {
 	var findings []Finding
-	for _, a := range f.instances.Proven {
+	for _, a := range f.instances.ProvenAnswers {
 		refusals := make(map[string][]string) // by link
 		for _, r := range a.Refused {
 			refusals[r.Link] = append(refusals[r.Link], r.Right)
@@ -128,7 +128,7 @@ func (f Facts) checkInstances() []Finding {
 func (f Facts) checkOtherUser(names message.Names, reason string) []Finding {
 	commands := "may use all commands"
 	if f.user == nil {
-		commands = "the server does not report its permissions"
+		commands = "the server does not report the user's permissions"
 	} else if refusals := f.refusedCommands(names); len(refusals) > 0 {
 		commands = "may not use " + strings.Join(refusals, ", ")
 	}
@@ -178,7 +178,8 @@ func (f Facts) sortRefusals(names message.Names, grants []grant) (refusals, skip
 	return refusals, skipped
 }
 
-// checkLinkRights checks the permissions of a link's user, as the server reports them. Doctor cannot try them.
+// checkLinkRights checks the permissions of a link's user, as the server reports them. Doctor sends no request as this
+// user to test a permission.
 func (f Facts) checkLinkRights(names message.Names, l linkUser) []Finding {
 	switch {
 	case l.err != nil:

@@ -8,9 +8,9 @@ import (
 // storeWarn is the minimum share of a limit for a warning. From inspect.FullShare on, the finding is critical.
 const storeWarn = 0.8
 
-// EmbeddedFullAdvice is the advice if the embedded server is full.
-const EmbeddedFullAdvice = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which again takes " +
-	"up to three quarters of the space; or set the size in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
+// EmbeddedFullAdvice is the advice for a full store of the embedded server.
+const EmbeddedFullAdvice = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which then uses up " +
+	"to three quarters of the free space; or set the size in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
 
 // Usage is the used part of a store.
 type Usage struct {
@@ -71,9 +71,9 @@ func (f Facts) makeRoom(l inspect.Lane) string {
 	case !bytes && want.MaxMsgs > 0:
 		return "raise DELAY_MAX_PENDING, and restart the broker"
 	case bytes:
-		return "raise its max_bytes: nats stream edit " + l.Stream
+		return "raise max_bytes of the stream: nats stream edit " + l.Stream
 	}
-	return "raise its max_msgs: nats stream edit " + l.Stream
+	return "raise max_msgs of the stream: nats stream edit " + l.Stream
 }
 
 // checkAccount checks the account's limits. An account may have a limit for each tier: R1, R3 and so on.

@@ -81,7 +81,7 @@ type traceResult struct {
 	Events []struct {
 		Type  string `json:"type"`
 		Error string `json:"error"`
-		To    string `json:"to"` // of a subject mapping
+		To    string `json:"to"` // the destination of a subject mapping
 	} `json:"events"`
 }
 
@@ -103,7 +103,7 @@ func (i gatherer) trace(ctx context.Context, subject string) (answer traceResult
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	m, err := sub.NextMsgWithContext(ctx)
-	if errors.Is(err, nats.ErrNoResponders) { // sent to the publisher before the trace
+	if errors.Is(err, nats.ErrNoResponders) { // the server sends this status before the trace
 		m, err = sub.NextMsgWithContext(ctx)
 	}
 	if err != nil {

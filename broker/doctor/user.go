@@ -53,7 +53,7 @@ type linkUser struct {
 	link, setting string
 	inbox         string
 	user          *userInfo // nil if the server does not report the user
-	err           error     // of the connection
+	err           error     // the reason for a failed connection
 }
 
 // ask connects as the link does, and requests the link's user from the server.
@@ -65,7 +65,7 @@ func (l Link) ask(ctx context.Context) linkUser {
 		return u
 	}
 	defer nc.Close()
-	s, err := inspect.NewSession(nc, ownAPI) // sends no request to JetStream
+	s, err := inspect.NewSession(nc, ownAPI) // any prefix fits: this session sends no request to JetStream
 	if err != nil {
 		u.err = err
 		return u

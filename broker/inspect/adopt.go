@@ -13,12 +13,12 @@ import (
 	"delaybroker/levels"
 )
 
-// maxMissing is the maximum number of levels without a stream that servedLevels accepts. If the intake's subjects lack
-// more durations, the subjects themselves are wrong, and servedLevels ignores them.
+// maxMissing is the maximum number of levels that servedLevels returns without a stream. If the intake lacks more
+// durations, its subjects are incomplete, and servedLevels returns only levels with a stream.
 const maxMissing = 8
 
-// SetFields tells which fields of the configuration the operator has set. Adopt may replace the others.
-type SetFields struct{ Prefix, Levels, Retry bool }
+// Overrides reports which fields of the configuration the operator has set. Adopt does not replace these fields.
+type Overrides struct{ Prefix, Levels, Retry bool }
 
 // Adoption reports the prefixes that Adopt found.
 type Adoption struct {
@@ -29,9 +29,9 @@ type Adoption struct {
 // Adopt reads the prefix and the levels from the metadata of the streams, except the fields that the operator has set.
 // If the server does not list the streams, Adopt keeps the defaults and returns no error: the caller's next request
 // reports the reason.
-func (i *Inspector) Adopt(ctx context.Context, set SetFields) (Adoption, error) {
+func (i *Inspector) Adopt(ctx context.Context, overrides Overrides) (Adoption, error) {
 	var adoption Adoption
-	if set.Prefix && set.Levels && set.Retry {
+	if overrides.Prefix && overrides.Levels && overrides.Retry {
 		return adoption, nil
 	}
 	ctx, cancel := i.WithRefusal(ctx)
@@ -40,7 +40,7 @@ func (i *Inspector) Adopt(ctx context.Context, set SetFields) (Adoption, error) 
 	if err != nil {
 		return adoption, nil
 	}
-	if prefixes := streams.Prefixes(infos); len(found) == 0 && !set.Prefix {
+	if prefixes := streams.Prefixes(infos); len(found) == 0 && !overrides.Prefix {
 		switch _, err := message.NewNames(strings.Join(prefixes, " ")); {
 		case len(prefixes) == 1 && err == nil:
 			adoption.Prefix, i.cfg.Prefix = prefixes[0], prefixes[0]
@@ -57,17 +57,18 @@ func (i *Inspector) Adopt(ctx context.Context, set SetFields) (Adoption, error) 
 	if _, ok := streams.SpecOfKind(found, streams.Timers); ok {
 		i.cfg.Timers = true
 	}
-	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, infos), ",")); err == nil && !set.Levels {
+	served := servedLevels(i.names, found, infos)
+	if ladder, err := levels.Parse(strings.Join(served, ",")); err == nil && !overrides.Levels {
 		i.cfg.Ladder = ladder
 	}
-	if ladder, err := levels.Parse(strings.Join(retryLevels(found), ",")); err == nil && !set.Retry {
+	if ladder, err := levels.Parse(strings.Join(retryLevels(found), ",")); err == nil && !overrides.Retry {
 		i.cfg.RetryLadder = ladder
 	}
 	return adoption, i.configure()
 }
 
 // servedLevels returns the levels to which clients may publish. The intake listens on every plain duration that is not
-// a level. So a duration that the intake lacks is a level, and its stream may be missing.
+// a level. So a duration that the intake lacks is a level, even if no stream exists for it.
 func servedLevels(names message.Names, found []streams.Spec, infos map[string]*jetstream.StreamInfo) []string {
 	var served, missing []string
 	subjects := make(map[string]bool)
@@ -95,8 +96,8 @@ func servedLevels(names message.Names, found []streams.Spec, infos map[string]*j
 	return served
 }
 
-// retryLevels returns the levels of the existing retry lanes. It returns none if all of them are default levels. In
-// that case Adopt keeps the default levels, and a default level without a retry lane is reported as missing.
+// retryLevels returns the levels of the existing retry lanes, or nil if all of them are default levels. With nil, Adopt
+// keeps all default levels, so a snapshot shows a default level without a retry lane as missing.
 func retryLevels(found []streams.Spec) []string {
 	var names []string
 	for _, s := range found {

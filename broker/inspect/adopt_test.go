@@ -34,7 +34,7 @@ func TestAdopt(t *testing.T) {
 		want := open(t, s, cfg, "").streamNames()
 
 		i := open(t, s, broker.Config{}, "")
-		adoption, err := i.Adopt(t.Context(), SetFields{})
+		adoption, err := i.Adopt(t.Context(), Overrides{})
 		if err != nil || adoption.Prefix != "later" || adoption.Choices != nil {
 			t.Errorf("got %+v, %v, want the prefix later", adoption, err)
 		}
@@ -43,7 +43,7 @@ func TestAdopt(t *testing.T) {
 		}
 
 		configured := intakeConfig(t, "delay", "1s 13s")
-		for _, set := range []SetFields{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
+		for _, set := range []Overrides{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
 			i = open(t, s, configured, "")
 			if adoption, err = i.Adopt(t.Context(), set); err != nil || adoption.Prefix != "" {
 				t.Errorf("%+v: got %+v, %v, want the configured prefix", set, adoption, err)
@@ -55,7 +55,7 @@ func TestAdopt(t *testing.T) {
 
 		provision(t, s, intakeConfig(t, "sooner", "1s"))
 		i = open(t, s, broker.Config{}, "")
-		adoption, err = i.Adopt(t.Context(), SetFields{})
+		adoption, err = i.Adopt(t.Context(), Overrides{})
 		if err != nil || !slices.Equal(adoption.Choices, []string{"later", "sooner"}) {
 			t.Errorf("got %+v, %v, want the choices later and sooner", adoption, err)
 		}
@@ -71,7 +71,7 @@ func TestAdoptFindsMissingLevel(t *testing.T) {
 		if err := i.JetStream.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := i.Adopt(t.Context(), SetFields{}); err != nil {
+		if _, err := i.Adopt(t.Context(), Overrides{}); err != nil {
 			t.Fatal(err)
 		}
 		v, err := i.Lanes(t.Context(), 0)

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// defaultHeaders and maxHeaders are the default and the maximum number of headers that one request reads. With
-	// maxHeaders, the answer takes some seconds.
-	defaultHeaders, maxHeaders = 50_000, 500_000
+	// defaultMaxRead is the default of the field most: the maximum number of messages whose headers a request reads.
+	defaultMaxRead = 50_000
+	// maxMaxRead is the maximum of the field most. With it, the answer takes some seconds.
+	maxMaxRead = 500_000
 	// maxByMinute is the maximum length of a forecast whose buckets are minutes by default.
 	maxByMinute = 2 * time.Hour
 	// DefaultAhead is the default length of a forecast.
@@ -50,7 +51,7 @@ func callLanes(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 func callWhere(ctx context.Context, i *Inspector, id string, body []byte) (any, error) {
 	request := struct {
 		Most uint64 `json:"most"`
-	}{defaultHeaders}
+	}{defaultMaxRead}
 	if err := service.Decode(body, &request); err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 		By     string `json:"by"`
 		Target string `json:"target"`
 		Most   uint64 `json:"most"`
-	}{For: levels.FormatDuration(DefaultAhead), Most: defaultHeaders}
+	}{For: levels.FormatDuration(DefaultAhead), Most: defaultMaxRead}
 	if err := service.Decode(body, &request); err != nil {
 		return nil, err
 	}
@@ -89,9 +90,9 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 }
 
 func checkMaxRead(maxRead uint64) error {
-	if maxRead > maxHeaders {
-		return service.BadRequest("most %d: the maximum of a request is %d; the command delaybroker has none", maxRead,
-			maxHeaders)
+	if maxRead > maxMaxRead {
+		return service.BadRequest("most %d: the maximum of a request is %d; the command delaybroker has no maximum",
+			maxRead, maxMaxRead)
 	}
 	return nil
 }
@@ -112,8 +113,8 @@ func ParseForecastQuery(length, by string) (ForecastQuery, error) {
 		return query, fmt.Errorf("by %q: want minute or hour", by)
 	}
 	if limit := maxBuckets * query.Step; query.Length <= 0 || query.Length > limit {
-		return query, fmt.Errorf("for %s: want more than 0 and at most %s by the %s", length, levels.FormatDuration(limit),
-			unit)
+		return query, fmt.Errorf("for %s: want more than 0, and at most %s for buckets of one %s", length,
+			levels.FormatDuration(limit), unit)
 	}
 	return query, nil
 }

@@ -25,13 +25,14 @@
 //
 // Three sources name the reader of a lane: first the status of a running instance, then the server's state of the
 // consumer, then the instances' table of owners. Any client that may publish to the reply subject can forge a status.
-// So these answers are only shown to people: no decision depends on them.
+// So a status counts only with a broker's seal. Without the brokers' secret, the Inspector cannot check a seal, and
+// every status counts.
 //
 // # Settings read from the streams
 //
-// An operator's shell seldom has the broker's settings. With the default settings, a broker with other levels would
-// seem to have missing and retiring levels. So [Inspector.Adopt] reads the prefix and the levels from the streams, if
-// the operator did not set them.
+// An operator's shell seldom has the broker's settings. With the default settings, an Inspector would report the
+// default levels of a broker with other levels as missing. So [Inspector.Adopt] reads the prefix and the levels from
+// the streams, if the operator did not set them.
 //
 // # The order of a lane
 //
@@ -39,10 +40,11 @@
 // is due when it leaves the level, unless its Delay-Until is later. A hop is due at the time in its header. The intake
 // and the retry lanes have no order.
 //
-//   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact. For
-//     messages that are due later, a sample gives the number and the due times (forecast_sample.go), each with an error
-//     (forecast_slots.go).
-//   - A list merges the lanes (pending_merge.go). A message is listed once no lane can contain an earlier message.
+//   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact. A
+//     sample gives the share and the due times of the messages that are due after they leave (forecast_sample.go), with
+//     a margin of error (forecast_slots.go).
+//   - A list merges the lanes (pending_merge.go). It adds a message when no lane can contain a message that is due
+//     before it.
 //
 // # Tried and rejected
 //
@@ -51,9 +53,10 @@
 //     A broker prefetches some hundreds of messages of each lane, and its client library prefetches as many. That may
 //     be the whole lane. Only the broker knows which messages it has read, and clients can forge its answer. A broker
 //     without a connection does not answer for some seconds, and then delivers. A consumer on a lagging replica may
-//     still read a deleted message. A cancel needs the lane's owner, or a message in the lane itself.
-//   - Binary search for the sequence at which each interval begins in a level: it takes seventeen requests for each
-//     interval instead of one count, and it counts deleted messages and other targets.
+//     still read a deleted message. Only the lane's owner can cancel with certainty, or a message that the owner reads
+//     in the lane.
+//   - Binary search for the sequence at which each interval begins in a level. The search takes seventeen requests for
+//     each interval instead of one count. A difference of sequences includes deleted messages and all targets.
 //   - A sample of consecutive messages: messages that were published together are due together.
 //   - Sequential requests for the streams: they take seconds for forty streams across an ocean.
 //   - A single request to the instances: during a handover, a lane would seem to have no owner. So Lanes repeats the

@@ -44,7 +44,7 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 		}
 		if found.Code == "" || records.delivered == 0 {
 			records.lastEntry = found
-			s.match(found.ID) // completes a partial reference
+			s.match(found.ID) // if the reference was partial, it has the time of acceptance now
 		}
 		return nil
 	})

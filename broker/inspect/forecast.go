@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// maxBuckets is the maximum number of buckets of a forecast. It allows one day by minutes, or two months by hours.
+	// maxBuckets is the maximum number of buckets of a forecast: one day in minutes, or two months in hours.
 	maxBuckets = 1440
-	// smallLane is the maximum number of messages of a lane that the forecast reads without first counting the matching
-	// messages. The count would cost as much as reading the lane.
+	// smallLane is the maximum number of messages in a small lane. The forecast reads a small lane without first counting
+	// the matching messages, because the count would cost as much as reading.
 	smallLane = 1000
 )
 
-// ForecastQuery is the query of a forecast.
+// ForecastQuery has the parameters of a forecast.
 type ForecastQuery struct {
 	Length time.Duration // length of the forecast
 	Step   time.Duration // length of a bucket; buckets begin at full minutes or hours
 	Target string        // a pattern; empty for all
 	Sample uint64        // maximum sample of a stream, in messages; zero for maxSample
-	// MaxRead is the maximum number of messages to read, without the samples. The forecast reads the smallest lanes, and
-	// counts the others by their order, or samples them.
+	// MaxRead is the maximum number of messages to read, in addition to the samples. The forecast reads the smallest lanes
+	// and estimates the larger lanes.
 	MaxRead uint64
 
-	draw    func(n uint64) uint64 // returns a number below n; nil for rand.Uint64N
+	draw    func(n uint64) uint64 // returns a random number below n; if nil, rand.Uint64N
 	maxCuts int                   // maximum number of count requests; if zero, the constant maxCuts
 }
 
@@ -37,7 +37,7 @@ type Forecast struct {
 	Time    time.Time `json:"time"` // by the server's clock
 	Until   time.Time `json:"until"`
 	Step    float64   `json:"step_seconds"` // length of a bucket; the first bucket may be shorter
-	Pending uint64    `json:"pending"`      // number of messages for the target
+	Pending uint64    `json:"pending"`      // number of messages for the targets of the query
 
 	Overdue Amount   `json:"overdue"` // due before Time
 	Buckets []Bucket `json:"buckets"`
@@ -49,14 +49,14 @@ type Forecast struct {
 	Exact bool `json:"exact"`
 	Work
 
-	Parts  []Part   `json:"parts"`
-	Silent []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
-	Unread int      `json:"unread"`           // lanes without a reader; their messages will be late
-	// HeaderTargets is set if targets may be in a header, which a pattern cannot match.
+	Parts         []Part   `json:"parts"`
+	SilentStreams []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
+	UnreadLanes   int      `json:"unread"`           // lanes without a reader; their messages will be late
+	// HeaderTargets is true if targets may be in a header, which a pattern cannot match.
 	HeaderTargets bool `json:"header_targets"`
 }
 
-// Work is the basis of a forecast.
+// Work counts the messages and the requests from which a forecast was computed.
 type Work struct {
 	Read          uint64 `json:"read"`      // messages of the lanes that were read completely
 	Ordered       uint64 `json:"ordered"`   // messages counted by the order of their level
@@ -78,10 +78,10 @@ type Bucket struct {
 	Amount
 }
 
-// Forecast returns the number of pending messages by due time. Small lanes are read completely. In a larger level, the
-// server counts the messages by the times at which they leave the level, and a sample gives the number of messages that
-// are due later. In a larger lane without an order, the due times are those of a sample. A message that moves to
-// another lane during the call may be counted twice, or not at all.
+// Forecast returns the number of pending messages by due time. It reads small lanes completely. In a larger level, the
+// server counts the messages by the times at which they leave the level, and a sample gives the share of messages that
+// are due after they leave. In a larger lane without an order, a sample gives the share of messages in each interval. A
+// message that moves to another lane during the call may be counted twice, or not at all.
 func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast, error) {
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {
@@ -95,7 +95,8 @@ func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast
 		Inspector: i, query: query, slots: newSlots(v.Time, query), budget: query.MaxRead,
 		samples: make(map[sampleKey]sample),
 		report: Forecast{
-			Time: v.Time, Until: v.Time.Add(query.Length), Step: query.Step.Seconds(), Unread: v.Totals.Unread, Parts: []Part{},
+			Time: v.Time, Until: v.Time.Add(query.Length), Step: query.Step.Seconds(),
+			UnreadLanes: v.Totals.UnreadLanes, Parts: []Part{},
 		},
 	}
 	f.tally = make(tally, f.slots.count())
@@ -124,7 +125,7 @@ type forecast struct {
 // estimates the remaining segments by the order of their level, or from a sample.
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
-	lanes, f.report.Silent, f.report.HeaderTargets = f.lanesToRead(v)
+	lanes, f.report.SilentStreams, f.report.HeaderTargets = f.lanesToRead(v)
 	f.parser = parser{f.parsePolicy(f.report.HeaderTargets), f.query.Target}
 	slices.SortFunc(lanes, func(a, b Lane) int { return cmp.Compare(a.Pending, b.Pending) })
 	var segments []*segment
@@ -171,7 +172,7 @@ func (f *forecast) finish() Forecast {
 	}
 	report.Later, report.Unreadable = f.tally[f.slots.laterSlot()].round(), f.tally[f.slots.unreadableSlot()].round()
 	inexact := slices.ContainsFunc(f.tally, func(e estimate) bool { return e.round().MaxError > 0 })
-	leftOut := report.Unplaced > 0 || len(report.Silent) > 0 || report.HeaderTargets && f.query.Target != ""
+	leftOut := report.Unplaced > 0 || len(report.SilentStreams) > 0 || report.HeaderTargets && f.query.Target != ""
 	report.Exact = !inexact && !leftOut
 	slices.SortFunc(report.Parts, func(a, b Part) int { return cmp.Compare(b.Messages, a.Messages) })
 	return report

@@ -23,7 +23,7 @@ type order struct {
 	*segment
 	cuts      []time.Time
 	remaining []uint64
-	known     []bool // by position in remaining
+	known     []bool // known[n] reports whether remaining[n] was determined
 }
 
 func newOrder(s *segment, cuts []time.Time) *order {

@@ -34,7 +34,7 @@ type sampleKey struct {
 
 func (s *segment) sampleKey() sampleKey { return sampleKey{s.Stream, s.onlySchedules} }
 
-// estimate adds the segments that are too large to be read to the tally.
+// estimate adds segments to the tally without reading all their messages.
 func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 	var orders []*order
 	for _, s := range segments {
@@ -72,7 +72,7 @@ func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 }
 
 // addOrder adds the messages of an order. The order gives the times at which the messages leave their level. The sample
-// gives the share of messages with a later due time in a header, and these due times.
+// gives the share and the due times of the messages that are due after they leave, by a time in a header.
 func (t tally) addOrder(o *order, counts sample) {
 	deferred := sum64(counts.deferred)
 	examined := counts.onTime + deferred
@@ -110,7 +110,7 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	n := min(max(maxSampleBytes/(l.Bytes/l.Pending+1), minSample), f.query.Sample, span)
 	sequences := make([]uint64, n)
 	for k := range n {
-		low, high := share(span, k, n), share(span, k+1, n)
+		low, high := partStart(span, k, n), partStart(span, k+1, n)
 		sequences[k] = first + low + f.query.draw(high-low)
 	}
 	messages := make([]message.Incoming, n)
@@ -119,7 +119,7 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		// Without the body the seal is not checked: this program may lack the secret.
+		// HeadersOnly prevents the check of the seal, because this program may lack the secret.
 		messages[k].Data, messages[k].HeadersOnly = nil, true
 		return err
 	}); err != nil {
@@ -135,8 +135,8 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	return nil
 }
 
-// share returns the beginning of part k of n.
-func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
+// partStart returns the offset of part k, if n equal parts divide the span.
+func partStart(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 
 func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 	l, a := segment.Lane, f.names.Parse(in.Subject)
@@ -150,7 +150,7 @@ func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 	}
 	r, problem, ok := f.parser.pending(l, in)
 	switch client := l.Kind == streams.Level && a.Form == message.FormLevel; {
-	case !ok && l.Kind == streams.Level: // markers do not count
+	case !ok && l.Kind == streams.Level: // a marker: the lane of timers counts its timer
 	case !ok:
 		s.unrelated++
 	case !client:

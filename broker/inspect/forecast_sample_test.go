@@ -108,7 +108,8 @@ func TestForecastOfMany(t *testing.T) {
 		check(exact, "mill.b")
 		const rare = busyHours * messagesPerHour / 52
 		if sampled.Exact || !exact.Exact || exact.Pending != rare || sampled.Pending != rare {
-			t.Errorf("for one target: got %+v sampled, and %+v read, want only the second exact", sampled.Parts, exact.Parts)
+			t.Errorf("for one target: got %+v sampled, and %+v read, want an exact forecast only from the read messages",
+				sampled.Parts, exact.Parts)
 		}
 		if count := consumersOf(t, i, "DELAY_1d"); count != 0 {
 			t.Errorf("%d consumers remain, want none", count)
@@ -117,7 +118,7 @@ func TestForecastOfMany(t *testing.T) {
 }
 
 // TestForecastOfDelayUntil: the order of a level gives the times at which its messages leave, and a sample gives the
-// share of messages that are due later.
+// share of messages that are due after they leave.
 func TestForecastOfDelayUntil(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h")

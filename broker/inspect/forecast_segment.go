@@ -12,13 +12,13 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// CountMethod is the method that counted a part of a forecast.
+// CountMethod is a method of counting the messages of a segment.
 type CountMethod string
 
 // The methods.
 const (
 	MethodRead   CountMethod = "read"   // each header was read
-	MethodOrder  CountMethod = "order"  // counted by the order of the level, with a sample for later due times
+	MethodOrder  CountMethod = "order"  // counted by the order of the level; sampled for due times in headers
 	MethodSample CountMethod = "sample" // estimated from a sample of the headers
 )
 
@@ -44,7 +44,7 @@ type segment struct {
 }
 
 // subjectsOf returns the subjects on which a lane has messages for the targets of a pattern, or nil for all. For the
-// lane of timers the result lacks the schedules: passesOf adds a pass for them.
+// lane of timers the result lacks the schedules, which passesOf adds.
 func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	if pattern == "" {
 		return nil
@@ -54,7 +54,7 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	case streams.Timers:
 		filters = []string{names.TimerFilter()}
 	case streams.Paused:
-		// The second subject has no messages: a consumer with a single filter would need another permission.
+		// A consumer with a single filter would need another permission, so the second filter matches no message.
 		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"}
 	case streams.Level:
 		filters = []string{names.LevelFilter(l.Level), names.HopFilter(l.Level)}
@@ -118,10 +118,10 @@ func (f *forecast) scan(s *segment) lane.Scan {
 	return scan
 }
 
-// read adds a segment to the tally. It reads the headers up to the last message at the beginning of the forecast.
+// read adds a segment to the tally. It reads the headers of the messages stored before the forecast began.
 func (f *forecast) read(ctx context.Context, s *segment) error {
 	var read, n uint64
-	latest := make(map[string]int) // slots of timers, by subject
+	latest := make(map[string]int) // slot of the latest entry of a timer, by subject
 	for m, err := range f.scan(s).All(ctx) {
 		if err != nil {
 			return scanError(s.Stream, err)

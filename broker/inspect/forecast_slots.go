@@ -8,7 +8,7 @@ import (
 
 // slots are the rows of a forecast: overdue, one for each bucket, later, and unreadable.
 type slots struct {
-	cuts []time.Time // the beginning of the first bucket, and the end of each
+	cuts []time.Time // the beginning of the first bucket, then the end of every bucket
 }
 
 // newSlots returns slots whose buckets begin at full minutes or hours. The first bucket begins now.
@@ -58,11 +58,11 @@ func (t tally) addSample(messages uint64, sample []uint64, unrelated uint64) {
 
 // shareVariance returns the variance of the share of a slot, estimated from its hits in a sample. It adds two messages
 // inside the slot and two outside it (Agresti and Coull), because a slot without a sampled message may still contain
-// messages. These four messages shift the middle of the confidence interval. Round reports two standard deviations. So
-// shareVariance increases the standard deviation by half of the shift.
+// messages. These four messages shift the middle of the confidence interval. The method round reports two standard
+// deviations, so shareVariance increases one standard deviation by half of the shift.
 func shareVariance(hits, size, total uint64) float64 {
 	if size >= total {
-		return 0 // the sample is the whole
+		return 0 // the sample has every message
 	}
 	middle, shift := float64(hits+2)/float64(size+4), 0.0
 	if size > 0 {

@@ -30,7 +30,7 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 		}
 		deleted := make(map[uint64]uint64)
 		for n := range uint64(hours * perHour) {
-			if n%7 != 0 && n/100 != 5 { // delete every seventh, and a hundred in a row
+			if n%7 != 0 && n/100 != 5 { // deletes every seventh message, and a hundred consecutive messages
 				continue
 			}
 			deleted[n/perHour]++
@@ -89,9 +89,9 @@ func TestForecastOfNothing(t *testing.T) {
 	})
 }
 
-// TestForecastTellsWhatIsNotDue: the forecast counts overdue messages, messages due after its end, and unreadable
+// TestForecastOutsideBuckets: the forecast counts overdue messages, messages due after its end, and unreadable
 // messages.
-func TestForecastTellsWhatIsNotDue(t *testing.T) {
+func TestForecastOutsideBuckets(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
@@ -103,8 +103,8 @@ func TestForecastTellsWhatIsNotDue(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		f := forecastOf(t, i, ForecastQuery{Length: 2 * time.Hour, Step: time.Hour, MaxRead: 100})
 		got := fmt.Sprint([]Amount{f.Overdue, f.Buckets[0].Amount, f.Buckets[1].Amount, f.Later, f.Unreadable})
-		if want := "[{1 0} {2 0} {1 0} {1 0} {2 0}]"; got != want || f.Unread == 0 {
-			t.Errorf("got %s and %d unread lanes, want %s and at least one, as no broker runs", got, f.Unread, want)
+		if want := "[{1 0} {2 0} {1 0} {1 0} {2 0}]"; got != want || f.UnreadLanes == 0 {
+			t.Errorf("got %s and %d unread lanes, want %s and at least one, because no broker runs", got, f.UnreadLanes, want)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func TestTargetsInHeaders(t *testing.T) {
 		f = forecastOf(t, i, ForecastQuery{Length: 2 * time.Hour, Step: time.Hour, MaxRead: 10, Target: "shop.>"})
 		l = list(t, i, PendingQuery{Target: "shop.>"})
 		if f.Pending != 0 || f.Exact || !f.HeaderTargets || len(l.Messages) != 0 || !l.HeaderTargets {
-			t.Errorf("by a pattern: got %+v and %+v, want no messages, and HeaderTargets set", f, l)
+			t.Errorf("by a pattern: got %+v and %+v, want no messages, and HeaderTargets true", f, l)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func (i *Inspector) configure() (err error) {
 func (i *Inspector) Config() broker.Config { return i.cfg }
 
 // Policy returns the broker's policy without its limit of attempts: an operator's shell seldom has the broker's
-// setting. After [Inspector.ReadKeys] the policy has the secrets of the streams.
+// setting. After [Inspector.ReadKeys] the policy has the secrets that the streams store.
 func (i *Inspector) Policy() message.Policy {
 	p := i.streams.Policy()
 	p.Attempts = nil
@@ -60,15 +60,16 @@ func (i *Inspector) Clustered() bool { return i.Conn.ConnectedClusterName() != "
 // Timers returns the store of the named timers. With it, the operator's commands change timers even if no broker runs.
 func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
 
-// ReadKeys reads the secrets of the streams. With them, a seal proves that a broker wrote an answer or a message.
+// ReadKeys reads the secrets that the streams store. With a secret, a seal proves that a broker wrote an answer or a
+// message.
 func (i *Inspector) ReadKeys(ctx context.Context) error {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	return Cause(ctx, i.streams.ReadKeys(ctx, i.JetStream))
 }
 
-// TakeOver returns an importer of the schedules in streams that nats-server serves itself. Call ReadKeys first: the
-// stored timers need the broker's seal.
+// TakeOver returns an importer of the schedules that nats-server itself serves. Call ReadKeys first, because the
+// importer seals the timers that it stores.
 func (i *Inspector) TakeOver(dry bool) schedules.TakeOver {
 	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Rules: i.cfg.Schedules, DryRun: dry}
 }

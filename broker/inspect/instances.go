@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// answerTimeout is the timeout for the instances' answers. They answer on a connection without other traffic.
+	// answerTimeout is the timeout for the instances' answers. An instance answers on a connection without other traffic.
 	answerTimeout = 300 * time.Millisecond
 	// maxAnswers is the maximum number of answers to one request: other clients may publish on the reply subject, too.
 	maxAnswers = 4 * config.MaxOwners
@@ -44,17 +44,17 @@ const (
 // answer. So only a proven answer shows that a lane has a reader. An unproven answer can cause a finding of doctor, and
 // suppresses none.
 type Instances struct {
-	Refusal error          // the server's refusal of the request; if set, there are no answers
-	Answers []stats.Answer // to all requests, the newest first
-	Latest  []stats.Answer // to the last request
-	// Proven has the newest sealed answer of each instance. Only a holder of a known secret can write one.
-	Proven []stats.Answer
+	Refusal       error          // the server's refusal of the request; with a refusal there are no answers
+	Answers       []stats.Answer // answers to all requests, the newest first
+	LatestAnswers []stats.Answer // answers to the last request
+	// ProvenAnswers has the newest sealed answer of each instance. Only a holder of a known secret can write one.
+	ProvenAnswers []stats.Answer
 }
 
 // owner returns the sealed answer of the instance that claims a lane, and its part about the lane. If two instances
 // claim the lane, owner prefers an instance that reads the lane.
 func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAnswer, ok bool) {
-	for _, a := range n.Proven {
+	for _, a := range n.ProvenAnswers {
 		for _, l := range a.Lanes {
 			if l.Stream == stream && (!ok || l.Live && !lane.Live) {
 				answer, lane, ok = a, l, true
@@ -68,7 +68,7 @@ func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAns
 // Unproven answers count: two brokers with different secrets are one cause of this fault.
 func (n Instances) DoubleOwners() (first, second stats.Answer, lanes []string) {
 	owners := make(map[string]stats.Answer)
-	for _, a := range n.Latest {
+	for _, a := range n.LatestAnswers {
 		for _, l := range a.Lanes {
 			if l.InDoubt || a.Draining {
 				continue
@@ -109,8 +109,9 @@ func (n Instances) unownedLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
-// askInstances repeats the request for the status until every stream has an owner, for at most the time handover. If
-// settle is set, it also waits until each owner reads its stream and no stream has two owners, for at most maxConflict.
+// askInstances repeats the request for the status until every stream has an owner, for at most the duration handover.
+// If settle is true, askInstances also waits until each owner reads its stream, for at most maxUnread, and until no
+// stream has two owners, for at most maxConflict.
 func (i *Inspector) askInstances(
 	ctx context.Context, streams []string, handover time.Duration, settle bool,
 ) (Instances, error) {
@@ -121,8 +122,8 @@ func (i *Inspector) askInstances(
 		if err != nil {
 			return known, err
 		}
-		known.Answers, known.Latest = append(n.Answers, known.Answers...), n.Answers // the newest first
-		known.Proven = newest(append(n.Proven, known.Proven...))
+		known.Answers, known.LatestAnswers = append(n.Answers, known.Answers...), n.Answers // the newest first
+		known.ProvenAnswers = newest(append(n.ProvenAnswers, known.ProvenAnswers...))
 		if len(known.Answers) == 0 {
 			handover = shortHandover
 		}
@@ -156,14 +157,14 @@ func (s *Session) NoInstanceRuns(ctx context.Context, names message.Names) bool 
 	return noSubscriber && err == nil
 }
 
-// askOnce requests the status once, and collects the answers until the timeout. If settle is not set, askOnce returns
-// as soon as all streams have an owner.
+// askOnce requests the status once, and collects the answers until the timeout. If settle is false, askOnce returns as
+// soon as all streams have an owner.
 func (i *Inspector) askOnce(ctx context.Context, streams []string, settle bool) (Instances, error) {
 	var n Instances
 	_, err := i.askAll(ctx, nil, func(m Member) (more bool) {
 		n.Answers = append(n.Answers, m.Answer)
 		if m.Proven {
-			n.Proven = append(n.Proven, m.Answer)
+			n.ProvenAnswers = append(n.ProvenAnswers, m.Answer)
 		}
 		return settle || len(n.unownedLanes(streams)) > 0
 	})
@@ -181,8 +182,8 @@ func (i *Inspector) askAll(
 }
 
 // askAll sends a request, and passes the answers to take until take returns false, or for answerTimeout. If send is
-// nil, askAll requests the status. NoSubscriber is true if the server has no subscriber for the request. That is no
-// error.
+// nil, askAll requests the status. NoSubscriber is true if the server has no subscriber for the request; then err is
+// nil.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,
 	take func(*nats.Msg, stats.Answer) (more bool),

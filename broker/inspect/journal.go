@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// JournalReport describes the gaps in the result of a search in the journal.
+// JournalReport describes the holes in the result of a search in the journal.
 type JournalReport struct {
 	journal.Report
 	// WithoutJournal has the names of the running instances that keep no journal: their deliveries have no record.
@@ -32,7 +32,7 @@ func (i *Inspector) Journal(
 	return j, Cause(searchCtx, err)
 }
 
-// searchJournal is Journal without its requests for the secrets and to the instances.
+// searchJournal searches like Journal, with secrets and instances that the caller has already requested.
 func (i *Inspector) searchJournal(
 	ctx context.Context, q journal.Query, w journalWriters, found func(journal.Entry) error,
 ) (j JournalReport, err error) {
@@ -58,7 +58,7 @@ func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	return now, Cause(ctx, err)
 }
 
-// journal opens the journal. A search needs the secrets of the streams. States may be nil, as in journal.Config.
+// journal opens the journal. Call ReadKeys before a search. States may be nil, as in journal.Config.
 func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	return journal.Open(journal.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
@@ -67,7 +67,7 @@ func (i *Inspector) journal(states []journal.State) *journal.Journal {
 
 // journalWriters has the answers of the running instances about their journals.
 type journalWriters struct {
-	states         []journal.State // of the instances with a journal; nil if the running instances are unknown
+	states         []journal.State // states of the instances with a journal; nil if the running instances are unknown
 	withoutJournal []string        // instances without a journal
 }
 

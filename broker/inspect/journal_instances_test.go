@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestJournalOfInstancesWithout: the result names the running instances that keep no journal.
-func TestJournalOfInstancesWithout(t *testing.T) {
+// TestInstancesWithoutJournal: the result names the running instances that keep no journal.
+func TestInstancesWithoutJournal(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		i := open(t, s, cfg, "")
@@ -56,9 +56,10 @@ func answerStatus(t *testing.T, i *Inspector, sealed bool, bodies ...string) (st
 	return func() { _ = sub.Unsubscribe() }
 }
 
-// TestJournalOfInstancesThatRun: an instance whose journal has no end may have been killed. A sealed answer of the
-// instance shows that it runs, and the number of records not stored yet. Without such an answer, the report has a hole.
-func TestJournalOfInstancesThatRun(t *testing.T) {
+// TestInstancesWithJournal: an instance whose journal has no end may have been killed. A sealed answer of the instance
+// shows that the instance runs, and how many of its records are not stored yet. Without a sealed answer, the report has
+// a hole.
+func TestInstancesWithJournal(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
@@ -123,9 +124,9 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 	})
 }
 
-// TestJournalOfWhoMayNotAsk: if a user may read the journal, but not send requests to the instances, the last minute of
-// the report is a hole.
-func TestJournalOfWhoMayNotAsk(t *testing.T) {
+// TestJournalWithoutRequests: if a user may read the journal, but not send requests to the instances, the last minute
+// of the report is a hole.
+func TestJournalWithoutRequests(t *testing.T) {
 	natstest.BubbleAs(t, natstest.DenyPublish("delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
@@ -134,7 +135,7 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 		ignore := func(journal.Entry) error { return nil }
 		j, err := i.Journal(t.Context(), journal.Query{}, ignore)
 		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Reason, "the running instances did not answer") {
-			t.Errorf("got %+v, %v, want that the instances did not answer", j.Holes, err)
+			t.Errorf("got %+v, %v, want one hole, because the instances did not answer", j.Holes, err)
 		}
 		time.Sleep(90 * time.Second)
 		earlier := journal.Query{Until: j.SearchedAt.Add(-time.Second)}

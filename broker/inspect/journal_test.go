@@ -69,8 +69,8 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		at := began.Add(time.Second)
 		time.Sleep(10 * time.Second)
 		writeRecords(t, s, i, endRecords(at, id)...)
-		// The lane has committed all messages except the sixth. The fourth has no record, and the dead letter of the
-		// second was removed.
+		// The lane has removed all messages except the sixth. The fourth has no record, and the dead letter of the second
+		// was removed.
 		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
 			t.Fatal(err)
 		}
@@ -111,21 +111,21 @@ func TestWhereAsksTheJournal(t *testing.T) {
 
 // endRecords returns the records of six messages. The first was delivered late, and the second became a dead letter.
 // The third was delivered twice, and its duplicate then became a dead letter. The fourth and the fifth have no record.
-// The sixth was delivered, and its lane has not committed it.
+// The sixth was delivered, and its lane has not removed it.
 func endRecords(at time.Time, id func(uint64) message.ID) []journal.Record {
 	delivered := journal.Record{ID: id(1).String(), Target: "orders.a", At: at.Add(3 * time.Millisecond), Due: at,
 		Late: 3 * time.Millisecond, Refused: 1, Reason: "no stock"}
 	dead := journal.Record{ID: id(2).String(), Target: "orders.a", At: at, Due: at, Refused: 20,
 		Code: message.Undelivered, Reason: "the target refused all of 20 attempts"}
-	late := delivered
-	late.ID, late.Refused, late.Reason, late.Late = id(3).String(), 0, "", 0
-	duplicate := late
+	onTime := delivered
+	onTime.ID, onTime.Refused, onTime.Reason, onTime.Late = id(3).String(), 0, "", 0
+	duplicate := onTime
 	duplicate.At = duplicate.At.Add(time.Second)
 	duplicateDead := dead
 	duplicateDead.ID, duplicateDead.At = duplicate.ID, duplicate.At.Add(time.Second)
-	stored := late
+	stored := onTime
 	stored.ID = id(6).String()
-	return []journal.Record{delivered, dead, late, duplicate, duplicateDead, stored}
+	return []journal.Record{delivered, dead, onTime, duplicate, duplicateDead, stored}
 }
 
 // wantResentInItsLane resends the dead letter of a message. Where must then return the lane of the message.

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// FullShare is the share of its limit from which a stream or a store counts as full: the server may refuse the next
-	// large message.
+	// FullShare is the minimum share of its limit that a full stream or a full disk uses. From this share on, the server
+	// may refuse the next large message.
 	FullShare = 0.98
-	// minOverdue is the minimum lateness of an overdue message. A broker removes messages some time after their
-	// delivery.
+	// minOverdue is the minimum lateness of an overdue message. A less late message may be delivered already: a broker
+	// removes messages some time after their delivery.
 	minOverdue = time.Second
 )
 
@@ -64,7 +64,7 @@ type Lane struct {
 	UnknownKey bool                  `json:"-"` // this program lacks the secret that sealed the first message
 
 	spec   streams.Spec
-	format int // of the first message; zero if it is unknown
+	format int // format of the first message; zero if unknown
 }
 
 // Head describes the first message of a lane.
@@ -158,7 +158,7 @@ func (i *Inspector) pauseRecords(ctx context.Context, s jetstream.Stream) uint64
 	subject := i.names.PausesRecord()
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
-		return 1 // the usual number after the first pause
+		return 1 // after the first pause, the stream usually has one record
 	}
 	return info.State.Subjects[subject]
 }
@@ -223,7 +223,7 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) {
 	}
 }
 
-// Idle reports whether a lane is empty, without traffic and without a problem. It is always false for the intake.
+// Idle reports whether a lane is empty and has neither traffic nor a problem. It is always false for the intake.
 func (l Lane) Idle() bool {
 	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != streams.Intake &&
 		(l.Owner == OwnerReads || l.Owner == OwnerWaits || l.Kind == streams.Dead || l.Kind == streams.Paused) &&

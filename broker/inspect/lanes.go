@@ -18,15 +18,15 @@ type Lanes struct {
 	Time   time.Time `json:"time"` // by the server's clock
 	Lanes  []Lane    `json:"lanes"`
 	Totals struct {
-		Pending uint64  `json:"pending"` // without dead letters
-		Dead    uint64  `json:"dead_letters"`
-		Overdue float64 `json:"overdue_seconds"` // maximum of all lanes
-		Unread  int     `json:"unread"`          // lanes without an owner, or with an owner that cannot read them
+		Pending     uint64  `json:"pending"` // without dead letters
+		Dead        uint64  `json:"dead_letters"`
+		Overdue     float64 `json:"overdue_seconds"` // maximum of all lanes
+		UnreadLanes int     `json:"unread"`          // lanes without an owner, or with an owner that cannot read them
 	} `json:"totals"`
 	Paused []Pause `json:"paused"` // empty if the list of pauses could not be read
 
 	list     *pause.List
-	Unopened *pause.List `json:"-"` // the newest list, if this program has no secret that opens it
+	Unopened *pause.List `json:"-"` // the newest list of pauses, if this program lacks the secret that sealed it
 }
 
 // noLeader is the error of a stream without a leader.
@@ -61,7 +61,7 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 	if err != nil {
 		return Lanes{}, Cause(listCtx, err)
 	}
-	_ = i.streams.Learn(list.Found)         // without a secret, answers count as proven
+	_ = i.streams.Learn(list.Found)         // no error: without a secret, every answer counts as proven
 	askCtx, cancelAsk := i.WithRefusal(ctx) // a user without permission for this request may still read the streams
 	instances, err := i.askInstances(askCtx, lanesOf(list.Found), handover, false)
 	if err != nil {
@@ -78,7 +78,7 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 // SettledLanes returns a snapshot of all lanes, and the answers of the instances. Before the snapshot, it repeats the
 // request to the instances until each lane has one owner that reads it, for at most maxConflict.
 func (i *Inspector) SettledLanes(ctx context.Context, list StreamList) (v Lanes, n Instances) {
-	_ = i.streams.Learn(list.Found) // without a secret, answers count as proven
+	_ = i.streams.Learn(list.Found) // no error: without a secret, every answer counts as proven
 	refusal := i.request(ctx, maxConflict+jsapi.Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(list.Found), maxTakeover, true)
 		return err
@@ -102,8 +102,8 @@ func lanesOf(found []streams.Spec) []string {
 	return names
 }
 
-// readLanes reads the state of the listed streams, and adds the missing streams. It needs the secrets of the streams:
-// without a secret, no seal is checked, and doctor reports that.
+// readLanes reads the state of the listed streams, and adds the missing streams. If the caller has not learnt a secret,
+// readLanes checks no seal, and doctor reports the missing secret.
 func (i *Inspector) readLanes(ctx context.Context, list StreamList, instances Instances) Lanes {
 	want := i.Wanted()
 	lanes := existingLanes(want, list.Found)
@@ -178,7 +178,7 @@ func newLanes(lanes []Lane) Lanes {
 		v.Totals.Pending += l.Pending
 		v.Totals.Overdue = max(v.Totals.Overdue, l.Overdue)
 		if l.Owner == NoOwner || l.Owner == OwnerStopped {
-			v.Totals.Unread++
+			v.Totals.UnreadLanes++
 		}
 	}
 	v.Time = v.Time.UTC()

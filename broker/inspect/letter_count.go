@@ -26,11 +26,11 @@ type LetterGroup struct {
 	Letters    int       `json:"letters"`
 	Code       string    `json:"code,omitempty"`
 	Target     string    `json:"target,omitempty"`
-	Reason     string    `json:"reason,omitempty"` // with # for each number
+	Reason     string    `json:"reason,omitempty"` // the reason, with # in place of each number
 	Oldest     time.Time `json:"oldest"`
 	Newest     time.Time `json:"newest"`
-	Number     uint64    `json:"number"`      // of the newest letter
-	LastReason string    `json:"last_reason"` // of the newest letter, with its numbers
+	Number     uint64    `json:"number"`      // sequence of the newest letter
+	LastReason string    `json:"last_reason"` // reason of the newest letter, unchanged
 }
 
 // LetterCount is the number of letters by group, the largest group first.

@@ -29,7 +29,7 @@ var advice = []struct {
 }{
 	{deadletter.ErrMarker, "the timer is still in DELAY_TIMERS and fires from there; if delaybroker doctor reports " +
 		"that it cannot be opened, set its secret again (DELAY_SECRET); then run delaybroker dead rm"},
-	{deadletter.ErrUnproven, "look at it with delaybroker dead show; --unsealed delivers it"},
+	{deadletter.ErrUnproven, "see delaybroker dead show; --unsealed delivers the message"},
 	{deadletter.ErrNoTarget, "name one with --to"},
 	{deadletter.ErrForbidden, "allow this target, or name another with --to"},
 	{deadletter.ErrNoTime, "--now delivers it immediately, --header Delay-Until=TIME at that time"},
@@ -50,7 +50,7 @@ type LetterWork struct {
 	outcomes []LetterOutcome
 }
 
-// Resending returns the work that resends letters, all with the same change. If dry is set, the work only reports the
+// Resending returns the work that resends letters, all with the same change. If dry is true, the work only reports the
 // outcomes.
 func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
 	return l.ResendingEach(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
@@ -70,7 +70,7 @@ func (l *Letters) ResendingEach(
 		}}
 }
 
-// Removing returns the work that removes letters. If dry is set, the work only reports the outcomes.
+// Removing returns the work that removes letters. If dry is true, the work only reports the outcomes.
 func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
 	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: true}, Outcome: "removed", Do: l.Remove}
 	if dry {
@@ -84,7 +84,7 @@ type LetterOutcome struct {
 	Outcome string `json:"did"` // resent, removed, left or gone
 	Letters int    `json:"letters"`
 	Reason  string `json:"why,omitempty"`
-	Number  uint64 `json:"number,omitempty"` // of one of these letters
+	Number  uint64 `json:"number,omitempty"` // sequence of one of these letters
 }
 
 // Work runs Do on the letters of the query. Work ends when all letters are done, when Do or the query fails, or when
@@ -114,8 +114,8 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 			return err
 		})
 	}
-	_ = workers.Wait() // its error is the cause of stop
-	slices.SortFunc(w.outcomes, func(a, b LetterOutcome) int { return strings.Compare(w.order(a), w.order(b)) })
+	_ = workers.Wait() // a worker's error is the cause of stop
+	slices.SortFunc(w.outcomes, func(a, b LetterOutcome) int { return strings.Compare(w.sortKey(a), w.sortKey(b)) })
 	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
 }
 
@@ -148,8 +148,8 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	return nil
 }
 
-// order returns the sort key of an outcome. Successes sort first.
-func (w *LetterWork) order(o LetterOutcome) string {
+// sortKey returns the sort key of an outcome. Successes sort first.
+func (w *LetterWork) sortKey(o LetterOutcome) string {
 	if o.Outcome == w.Outcome {
 		return ""
 	}

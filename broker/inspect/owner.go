@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// maxIdle is the time after its last delivery for which a consumer without a waiting pull counts as reading.
+	// maxIdle is the maximum time since the last delivery to a consumer that counts as read without a waiting pull.
 	maxIdle = 5 * time.Second
-	// minWait is the minimum wait of a lane that counts as waiting. A shorter wait may be a difference of clocks.
+	// minWait is the minimum time until an owner resumes reading a lane in the state OwnerWaits. A shorter time may be a
+	// difference of clocks.
 	minWait = time.Second
 )
 
@@ -49,7 +50,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 		l.Error = err.Error()
 	case isRead(l.Info.TimeStamp, consumers):
 		l.Owner = OwnerReads
-	case n.Refusal != nil, len(n.Proven) == 0:
+	case n.Refusal != nil, len(n.ProvenAnswers) == 0:
 		l.Owner = OwnerUnknown // see resolveUnknown
 	default:
 		l.Owner = NoOwner

@@ -33,7 +33,7 @@ var (
 	ErrNoPauses = errors.New("the stream of the paused messages is missing: create it with delaybroker provision")
 	// ErrUnopened is returned if the only list of pauses is sealed with a secret that is missing in these settings.
 	ErrUnopened = errors.New("the list of paused targets is sealed with a secret that is not set here: set " +
-		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker: it keeps these targets paused")
+		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker, which keeps these targets paused")
 )
 
 // Pause is a pattern of targets, with the state of their pause.
@@ -50,12 +50,12 @@ func (p Pause) predicate() string {
 	return fmt.Sprintf("is being resumed (%s)", p.Pattern)
 }
 
-// PauseChange is the result of Pause and Resume.
+// PauseChange is the result of Pause or Resume.
 type PauseChange struct {
 	Pauses      []Pause  `json:"paused"`          // the current list
 	Confirmed   []string `json:"told"`            // instances that confirmed the list
 	Unconfirmed []string `json:"untold"`          // instances that may run without having confirmed the list
-	NotStored   string   `json:"error,omitempty"` // the failure to store the list; the instances still follow it
+	NotStored   string   `json:"error,omitempty"` // the failure to store the list, which the instances still follow
 }
 
 // pauseStore returns the store of the list of pauses, with the secrets that the streams had at the last ReadKeys.
@@ -177,8 +177,8 @@ type announcement struct {
 	table       []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. Refused is true if the change is invalid. Otherwise the caller may
-// announce next even after an error.
+// change stores the next version of the list. If refused is true, there is no list to announce. Otherwise the caller
+// may announce next, even after an error.
 func (a *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {
@@ -255,7 +255,7 @@ func (a *announcement) round(ctx context.Context, l *pause.List) error {
 		}
 		return l == nil || len(a.unconfirmed()) > 0
 	})
-	if len(a.table) > 0 { // an instance that does not answer and is not in the table is dead
+	if len(a.table) > 0 { // an instance without an answer and without an entry in the table is dead
 		maps.DeleteFunc(a.answered, func(id string, _ bool) bool {
 			return !responders[id] && !slices.Contains(a.table, id)
 		})

@@ -23,13 +23,13 @@ var (
 	ErrBound = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 )
 
-// Bound is a bound of a list: a time, or an offset from the server's time. The zero value is no bound.
+// Bound is a bound of a list: a time, or an offset from the server's time. The zero value means no bound.
 type Bound struct {
 	Instant time.Time
 	Offset  *time.Duration
 }
 
-// ParseBound parses a duration from now, or a time with a zone. Empty text is no bound.
+// ParseBound parses a duration from now, or a time with a zone. Empty text means no bound.
 func ParseBound(text string) (Bound, error) {
 	if text == "" {
 		return Bound{}, nil
@@ -44,7 +44,7 @@ func ParseBound(text string) (Bound, error) {
 	return Bound{Instant: at}, nil
 }
 
-// Time returns the bound as a time. The zero time is no bound.
+// Time returns the bound as a time. The zero time means no bound.
 func (b Bound) Time(now time.Time) time.Time {
 	if b.Offset != nil {
 		return now.Add(*b.Offset)
@@ -52,22 +52,22 @@ func (b Bound) Time(now time.Time) time.Time {
 	return b.Instant
 }
 
-// PendingQuery is the query of a list.
+// PendingQuery selects the messages of a list.
 type PendingQuery struct {
 	Target  string // a pattern; empty for all
 	Find    string // a Delay-Id (with or without its time), a timer's key, a Nats-Msg-Id or a target; empty for all
-	After   Bound  // only messages due at this time or later
-	Before  Bound  // only messages due before this time
+	MinDue  Bound  // only messages due at this time or later
+	MaxDue  Bound  // only messages due before this time
 	Limit   int    // maximum number of messages to list
 	MaxRead uint64 // maximum number of headers to read
-	Cursor  Cursor // the end of an earlier list; the zero value for the beginning
+	Cursor  Cursor // the end of an earlier list; the zero value means the first message
 }
 
 // PendingMessage is a message that waits in a lane.
 type PendingMessage struct {
 	ID       string    `json:"id"`
 	MsgID    string    `json:"msg_id,omitempty"` // the client's own Nats-Msg-Id
-	Key      string    `json:"key,omitempty"`    // of a named timer
+	Key      string    `json:"key,omitempty"`    // key of a named timer
 	Target   string    `json:"target,omitempty"`
 	Due      time.Time `json:"due,omitzero"` // for a refused message, the time of the next attempt
 	Accepted time.Time `json:"accepted"`
@@ -94,13 +94,13 @@ type PendingList struct {
 
 // ListEnd describes the end of a list.
 type ListEnd struct {
-	Time      time.Time `json:"time"`             // by the server's clock
-	More      bool      `json:"more"`             // further messages may match
-	Cursor    string    `json:"cursor,omitempty"` // for the next query; empty for the beginning
-	Read      uint64    `json:"read"`             // number of headers read
-	Truncated bool      `json:"short"`            // the list ended because Read reached the maximum
-	Silent    []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
-	// HeaderTargets is set if targets may be in a header, which a pattern cannot match.
+	Time          time.Time `json:"time"`             // by the server's clock
+	More          bool      `json:"more"`             // further messages may match
+	Cursor        string    `json:"cursor,omitempty"` // for the next query; empty means the first message
+	Read          uint64    `json:"read"`             // number of headers read
+	Truncated     bool      `json:"short"`            // the list ended because Read reached the maximum
+	SilentStreams []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
+	// HeaderTargets is true if targets may be in a header, which a pattern cannot match.
 	HeaderTargets bool `json:"header_targets"`
 }
 
@@ -141,12 +141,12 @@ func (i *Inspector) Pending(ctx context.Context, query PendingQuery) (PendingLis
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	m := merge{
-		Inspector: i, query: query, after: query.After.Time(v.Time), before: query.Before.Time(v.Time),
+		Inspector: i, query: query, minDue: query.MinDue.Time(v.Time), maxDue: query.MaxDue.Time(v.Time),
 		result: PendingList{ListEnd: ListEnd{Time: v.Time}}, listed: make(map[string]bool),
 		timers: make(map[string]string),
 	}
 	var lanes []Lane
-	lanes, m.result.Silent, m.result.HeaderTargets = i.lanesToRead(v)
+	lanes, m.result.SilentStreams, m.result.HeaderTargets = i.lanesToRead(v)
 	m.parser = parser{i.parsePolicy(m.result.HeaderTargets), query.Target}
 	for _, l := range lanes {
 		m.add(ctx, l)

@@ -14,14 +14,15 @@ import (
 const (
 	// listBatch is the number of headers in one request to a lane. A list often needs only a few messages of each lane.
 	listBatch = 100
-	// maxLateArrival is the maximum lateness of a hop's arrival in a level. The position of a later hop is not exact.
+	// maxLateArrival is the maximum time by which a hop may arrive late in a level. If a hop arrives still later, its
+	// position in the list is not exact.
 	maxLateArrival = time.Minute
 )
 
-// A source is one pass of a lane in a merge. A message in a level is due when it leaves the level, or later. Only a hop
-// that arrived late in its level is due earlier. The position of a message of a level is the later of its due time and
-// the time maxLateArrival before it leaves the level. The intake and the retry lanes have no order, so the merge reads
-// all their messages before it lists the first message of any lane.
+// A source reads one lane for a merge. A message in a level is due when it leaves the level, or later. Only a hop that
+// arrived late in its level is due before it leaves. The position of a message in the list is its due time, and in a
+// level at the earliest maxLateArrival before the message leaves. The intake and the retry lanes have no order, so the
+// merge reads all their messages before it lists the first message of any lane.
 type source struct {
 	Lane
 	pass
@@ -34,14 +35,14 @@ type source struct {
 // A merge lists the messages of a broker's lanes by due time.
 type merge struct {
 	*Inspector
-	query         PendingQuery
-	parser        parser
-	after, before time.Time // zero for no bound
-	sources       []*source
-	unlisted      pendingHeap       // messages that were read, and not yet listed
-	listed        map[string]bool   // ids of listed messages and replaced timers: a moved message is read in two lanes
-	timers        map[string]string // ids of the last sets, by subject
-	result        PendingList
+	query          PendingQuery
+	parser         parser
+	minDue, maxDue time.Time // zero for no bound
+	sources        []*source
+	unlisted       pendingHeap       // messages that were read, and not yet listed
+	listed         map[string]bool   // ids not to list again: a moved message is read in two lanes; and of replaced timers
+	timers         map[string]string // id of the latest set of a timer, by subject
+	result         PendingList
 }
 
 // add adds a lane. The first call of next sends the first request.
@@ -70,8 +71,8 @@ func (s *source) earliestAfter(stored time.Time) time.Time {
 	return stored.Add(s.spec.Delay - maxLateArrival)
 }
 
-// run lists a message when no lane can contain an earlier message. Otherwise it reads one message of the lane that may
-// contain the earliest.
+// run lists a message when no lane can contain a message with an earlier position. Otherwise it reads one message of
+// the lane that may contain the message with the earliest position.
 func (m *merge) run() error {
 	for len(m.result.Messages) < m.query.Limit {
 		s := m.first()
@@ -102,7 +103,7 @@ func (m *merge) run() error {
 func (m *merge) first() *source {
 	var first *source
 	for _, s := range m.sources {
-		beyond := !m.before.IsZero() && !s.earliest.Before(m.before)
+		beyond := !m.maxDue.IsZero() && !s.earliest.Before(m.maxDue)
 		if !s.done && !beyond && (first == nil || s.earliest.Before(first.earliest)) {
 			first = s
 		}
@@ -149,7 +150,7 @@ func (m *merge) readOne(s *source) error {
 	switch {
 	case !ok, !w.matches(m.query.Find):
 		return nil
-	case w.position.Before(m.after), !m.before.IsZero() && !w.position.Before(m.before), m.query.Cursor.compare(w) >= 0:
+	case w.position.Before(m.minDue), !m.maxDue.IsZero() && !w.position.Before(m.maxDue), m.query.Cursor.compare(w) >= 0:
 		return nil
 	}
 	heap.Push(&m.unlisted, w)

@@ -29,7 +29,7 @@ func list(t *testing.T, i *Inspector, query PendingQuery) PendingList {
 	return l
 }
 
-// pages lists all messages page by page. It calls between after each page except the last.
+// pages lists all messages page by page. It calls afterPage after each page except the last.
 func pages(t *testing.T, i *Inspector, query PendingQuery, afterPage func()) (all []PendingMessage) {
 	t.Helper()
 	for {
@@ -111,8 +111,8 @@ func TestPendingInDueOrder(t *testing.T) {
 	})
 }
 
-// TestPendingBetweenTwoTimes: with a range and a target, the list has only these messages. It does not read lanes in
-// which no message can be due in the range.
+// TestPendingBetweenTwoTimes: with a range and a target, the list has only messages for the target that are due in the
+// range. It does not read lanes in which no message can be due in the range.
 func TestPendingBetweenTwoTimes(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, _ := pendingWorld(t, s)
@@ -129,7 +129,7 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 			{"shop.b", Bound{}, Bound{}},
 			{"nobody.>", Bound{}, Bound{}},
 		} {
-			l := list(t, i, PendingQuery{Target: tt.target, After: tt.after, Before: tt.before})
+			l := list(t, i, PendingQuery{Target: tt.target, MinDue: tt.after, MaxDue: tt.before})
 			after, before := tt.after.Time(l.Time), tt.before.Time(l.Time)
 			var want []PendingMessage
 			for _, w := range all.Messages {
@@ -142,15 +142,15 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 				t.Errorf("%+v: %d listed, want %d", tt, len(l.Messages), len(want))
 			}
 		}
-		soon := list(t, i, PendingQuery{Before: fromNow(time.Minute)})
+		soon := list(t, i, PendingQuery{MaxDue: fromNow(time.Minute)})
 		if all.Read != uint64(len(all.Messages)) || soon.Read > all.Read-40 {
-			t.Errorf("a list of the next minute read %d headers of %d, want at least 40 fewer", soon.Read, all.Read)
+			t.Errorf("a list of the next minute read %d headers of %d, want at least 40 unread", soon.Read, all.Read)
 		}
 	})
 }
 
-// TestPendingIsBounded: a list reads at most MaxRead headers, and has only messages with a certain position. The next
-// query continues at the cursor.
+// TestPendingIsBounded: a list reads at most MaxRead headers, and has only messages that no unread message can precede.
+// The next query continues at the cursor.
 func TestPendingIsBounded(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
@@ -213,8 +213,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 			}
 		}
 		if len(listings) != len(messages) || moved == 0 {
-			t.Errorf("listed %d, of which %d moved, want %d and at least one: no message was due before its page", len(listings),
-				moved, len(messages))
+			t.Errorf("listed %d, of which %d moved, want %d, of which at least one moved", len(listings), moved, len(messages))
 		}
 	})
 }
@@ -230,8 +229,8 @@ func TestPendingListsOnce(t *testing.T) {
 	}
 }
 
-// TestPendingOfLateHops: a message that arrived late in its level is listed at its due time, if that is at most
-// maxLateArrival before the message leaves, and otherwise at that bound.
+// TestPendingOfLateHops: if a hop is due more than maxLateArrival before it leaves its level, its position in the list
+// is maxLateArrival before it leaves.
 func TestPendingOfLateHops(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h")

@@ -41,8 +41,8 @@ type pass struct {
 }
 
 // passesOf returns the scans that find a lane's messages for the targets of a pattern. The subject of a schedule does
-// not contain its target, so a second pass reads the headers of all schedules. One consumer cannot have the filters of
-// both passes, because they overlap.
+// not contain its target, so a second pass reads the headers of all schedules. The filters of the two passes overlap,
+// so one consumer cannot have both.
 func passesOf(names message.Names, l Lane, pattern string) []pass {
 	filters := subjectsOf(names, l, pattern)
 	if pattern == "" || l.Kind != streams.Timers {
@@ -61,7 +61,7 @@ func (p pass) excludes(names message.Names, subject string) bool {
 
 func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
 	scan := f.scan(s)
-	// The second subject has no messages: see subjectsOf.
+	// The second filter matches no message: see subjectsOf.
 	scan.Filters = []string{f.names.Marker(s.Level), f.names.Marker(s.Level) + ".none"}
 	return scan.Count(ctx)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // changeTimeout is the timeout for one change of a stream. It exceeds jsapi.Timeout because a command does not repeat a
-// change. The server compares each two of the intake's 2,600 subjects, which takes a busy server some seconds.
+// change. The server compares each pair of the intake's 2,600 subjects, which takes a busy server some seconds.
 const changeTimeout = 30 * time.Second
 
 // A Change is a change of one stream.
@@ -49,7 +49,7 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 	p := i.streams.Provisioner(r)
 	p.MayCreate, p.ChangeTimeout = true, changeTimeout
 	_, drift, err := p.Provision(ctx, want)
-	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // nothing was created, so streams are missing
+	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // a dry run does not create missing streams
 		drift, err = append(streams.Compare(want, r.infos).Drift, streams.UnwantedJournal(want, found)...), nil
 	}
 	result.Changes, result.Drift = append(result.Changes, r.changes...), append(result.Drift, drift...)
@@ -91,7 +91,7 @@ func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig)
 	var detail []string
 	if info := r.infos[cfg.Name]; info != nil {
 		subjectsBefore = info.Config.Subjects
-		if len(cfg.Metadata) > len(info.Config.Metadata) { // without the value: it may be a secret
+		if len(cfg.Metadata) > len(info.Config.Metadata) { // the detail omits the value, which may be a secret
 			detail = append(detail, "marked for sealed messages")
 		}
 		if old := info.Config.MaxAge; old != cfg.MaxAge {

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoRetryLane is returned if the query begins in a retry lane that does not exist.
-var ErrNoRetryLane = errors.New("there is no such retry lane")
+var ErrNoRetryLane = errors.New("the retry lane does not exist")
 
 // RetryState is the reason why a message is in a retry lane.
 type RetryState string
@@ -30,14 +30,14 @@ const (
 
 // RetryGroup describes the messages with one target and one state.
 type RetryGroup struct {
-	Target   string     `json:"target"` // empty for all targets beyond maxGroups groups
+	Target   string     `json:"target"` // empty for the messages that came after the first maxGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refusals of the message nearest to its last attempt
-	Allowed  int        `json:"attempts_allowed,omitempty"` // maximum number of attempts of the same message
+	Attempts int        `json:"attempts"`                   // refusals of the message with the fewest attempts left
+	Allowed  int        `json:"attempts_allowed,omitempty"` // maximum number of attempts of that message
 	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest next attempt in the group
-	ID       string     `json:"id,omitempty"`               // of the message with the earliest next attempt
-	Reason   string     `json:"last_reason,omitempty"`      // of the newest message
+	ID       string     `json:"id,omitempty"`               // Delay-Id of the message with the earliest next attempt
+	Reason   string     `json:"last_reason,omitempty"`      // reason of the newest message
 
 	newest time.Time // time of storage of the newest message
 }
@@ -56,7 +56,7 @@ type RetryReport struct {
 // RetryQuery is the query of Retrying.
 type RetryQuery struct {
 	Target   string     // a pattern; empty for all
-	From     MessageRef // the stream and sequence to begin with; the zero value for the beginning
+	From     MessageRef // the stream and sequence to begin with; the zero value means the first message
 	MaxRead  uint64     // maximum number of messages to read
 	Progress func(read, waiting uint64)
 }
@@ -161,15 +161,15 @@ func (c *retryCount) add(in message.Incoming) {
 	r, state, reason := c.parse(in)
 	c.report.Messages++
 	c.report.States[state]++
-	kind := retryKey{c.names.Parse(in.Subject).Target, state} // even if the policy refuses that target
-	g := c.groups[kind]
+	key := retryKey{c.names.Parse(in.Subject).Target, state} // r has no target if the policy refuses the target
+	g := c.groups[key]
 	if g == nil && len(c.groups) >= maxGroups {
-		kind = retryKey{state: state} // at most one more group for each state
-		g = c.groups[kind]
+		key = retryKey{state: state} // at most one more group for each state
+		g = c.groups[key]
 	}
 	if g == nil {
-		g = &RetryGroup{Target: kind.target, State: state, Attempts: r.Attempts, Allowed: r.AllowedRefusals}
-		c.groups[kind] = g
+		g = &RetryGroup{Target: key.target, State: state, Attempts: r.Attempts, Allowed: r.AllowedRefusals}
+		c.groups[key] = g
 		c.report.Groups = append(c.report.Groups, g)
 	}
 	g.Messages++
@@ -184,8 +184,9 @@ func (c *retryCount) add(in message.Incoming) {
 	}
 }
 
-// lessRemains reports whether a message has fewer remaining attempts than the message that its group shows. A message
-// of an old broker does not contain its maximum number of attempts. Then lessRemains compares the attempts so far.
+// lessRemains reports whether a message has fewer remaining attempts than the message whose attempts are in the group.
+// A message of an old broker does not contain its maximum number of attempts. Then lessRemains compares the attempts so
+// far.
 func lessRemains(r message.Request, g *RetryGroup) bool {
 	if r.AllowedRefusals > 0 && g.Allowed > 0 {
 		return r.AllowedRefusals-r.Attempts < g.Allowed-g.Attempts

@@ -70,22 +70,22 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 	})
 }
 
-// TestRetrying: the count by target and state distinguishes deferred and refused messages. Each group has its next
-// attempt, the id of that message, and the newest reason.
+// TestRetrying: the count by target and state distinguishes deferred and refused messages. Each group has the time and
+// the id of its earliest next attempt, and the newest reason.
 func TestRetrying(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
-		const want = `3 shop.mail refused 1 of 2 in 2s (DELAY_1s-1): the last reason
+		const beginning = `3 shop.mail refused 1 of 2 in 2s (DELAY_1s-1): the last reason
 1 shop.forged unreadable 0 of 0 in -2562047h47m16.854775808s (): `
-		const rest = `1 shop.mail deferred 2 of 20 in 7s (DELAY_1s-4): JetStream has no room
+		const end = `1 shop.mail deferred 2 of 20 in 7s (DELAY_1s-4): JetStream has no room
 1 shop.sms deferred 0 of 0 in 1s (DELAY_1s-5): 
 1 shop.sms resent 0 of 20 in 0s (DELAY_1s-6): 
 `
-		if got := r.lines(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, rest) {
-			t.Errorf("got\n%swant\n%s…\n%s", got, want, rest)
+		if got := r.lines(); !strings.HasPrefix(got, beginning) || !strings.HasSuffix(got, end) {
+			t.Errorf("got\n%swant\n%s…\n%s", got, beginning, end)
 		}
 		const totals = "7 7 map[deferred:2 refused:3 resent:1 unreadable:1]"
 		if got := fmt.Sprint(r.Messages, r.Waiting, r.States, r.NextPosition); got != totals {
@@ -147,8 +147,8 @@ func TestRetryingByTarget(t *testing.T) {
 	})
 }
 
-// TestRetryingKeepsItsMemory: if each message has its own target, the messages beyond the maximum number of groups form
-// one group for each state.
+// TestRetryingKeepsItsMemory: if each message has its own target, the messages after the maximum number of groups form
+// one more group for each state.
 func TestRetryingKeepsItsMemory(t *testing.T) {
 	i, err := Open(new(nats.Conn), configOf(t, "", "1s"))
 	if err != nil {
@@ -167,6 +167,6 @@ func TestRetryingKeepsItsMemory(t *testing.T) {
 	got := len(c.report.Groups)
 	last := c.report.Groups[got-1]
 	if got != maxGroups+1 || last.Target != "" || last.Messages != extra || last.State != Resent {
-		t.Errorf("%d groups, the last %+v; want %d, the last with the other %d messages", got, last, maxGroups+1, extra)
+		t.Errorf("%d groups, the last %+v; want %d, the last with the remaining %d messages", got, last, maxGroups+1, extra)
 	}
 }

@@ -28,8 +28,8 @@ type Run struct {
 // Runs are the last runs of a schedule, the newest first.
 type Runs struct {
 	Runs []Run `json:"runs"`
-	// Complete is set if the journal lacks no record since the oldest run. If there are fewer runs than the limit,
-	// Complete is set only if the journal lacks no record at all.
+	// Complete is true if the journal has every record since the oldest run. If Runs has fewer runs than the limit,
+	// Complete is true only if the whole journal is complete.
 	Complete bool `json:"runs_complete"`
 }
 

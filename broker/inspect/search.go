@@ -99,8 +99,9 @@ type search struct {
 	maxRead  uint64
 	progress func(searched, pending uint64)
 
-	searched, pending uint64        // number of messages
-	progressLimit     ratelog.Limit // of the reports of progress
+	searched      uint64        // messages whose headers were read
+	pending       uint64        // messages in all lanes
+	progressLimit ratelog.Limit // limits the reports of progress
 }
 
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
@@ -196,7 +197,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 		scan.Since = s.ID.At.Add(-leaderSkew)
 	}
 	switch l.Kind {
-	case streams.Level: // two filters: a single one would need another permission
+	case streams.Level: // a list of filters: a consumer with a single filter would need another permission
 		scan.Filters = []string{s.names.HopFilter(l.Level)}
 	case streams.Retry:
 		scan.Filters = []string{s.names.RetryFilter(l.Level)}

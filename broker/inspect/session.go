@@ -42,8 +42,8 @@ type Session struct {
 
 	mu           sync.Mutex              // guards the fields below
 	refusals     []string                // the texts of the server's refusals
-	inboxRefusal error                   // set if the server refused the subscription to answers: no answer can arrive
-	failRequest  context.CancelCauseFunc // ends the open request; nil before the first
+	inboxRefusal error                   // the server's refusal of the subscription to answers: no answer can arrive
+	failRequest  context.CancelCauseFunc // ends the open request; nil if no request is open
 }
 
 // NewSession takes over the connection: it sets the error handler, and Close closes the connection. APIPrefix is the
@@ -125,7 +125,7 @@ func (s *Session) Refusals() []string {
 	return slices.Clone(s.refusals)
 }
 
-// WithRefusal returns a context that also ends when the server refuses a request. The refusal is the cause of the end.
+// WithRefusal returns a context that also ends when the server refuses a request. The refusal is the context's cause.
 // Of nested contexts, a refusal ends the innermost.
 func (s *Session) WithRefusal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
@@ -144,7 +144,7 @@ func (s *Session) WithRefusal(ctx context.Context) (context.Context, context.Can
 	}
 }
 
-// Ask runs f until f returns, the server refuses its request, or jsapi.Timeout passes.
+// Ask runs f until f returns, the server refuses a request, or jsapi.Timeout passes.
 func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) error {
 	return s.request(ctx, jsapi.Timeout, f)
 }
@@ -172,8 +172,8 @@ func RefusalOf(ctx context.Context) error {
 	return nil
 }
 
-// Cause returns nil if err is nil. Otherwise it returns the refusal that ended a context of [Session.WithRefusal], or
-// err if none did.
+// Cause returns nil if err is nil. Otherwise it returns the refusal that ended a context of [Session.WithRefusal]. If
+// no refusal ended the context, Cause returns err, with ErrNoJetStream if the JetStream API has no subscriber.
 func Cause(ctx context.Context, err error) error {
 	if refused := RefusalOf(ctx); err != nil && refused != nil {
 		return fmt.Errorf("%w; see delaybroker doctor", refused)
@@ -204,7 +204,7 @@ func (s *Session) CheckJetStream(ctx context.Context) error {
 	return nil
 }
 
-// Prefixes returns the prefixes of the brokers that have streams here. Without permission it returns none.
+// Prefixes returns the prefixes of the brokers that have streams in the account. Without permission it returns none.
 func (s *Session) Prefixes(ctx context.Context) []string {
 	infos := make(map[string]*jetstream.StreamInfo)
 	_ = s.request(ctx, explainTimeout, func(ctx context.Context) error { // an error only makes the list shorter
@@ -228,9 +228,9 @@ func (s *Session) Message(ctx context.Context, stream string, sequence uint64) (
 	return in, nil
 }
 
-// ScanHeaders returns a scan of the headers of a stream. The verb becomes part of the consumer's name.
-func (s *Session) ScanHeaders(stream, verb string) lane.Scan {
+// ScanHeaders returns a scan of the headers of a stream. The observer becomes part of the consumer's name.
+func (s *Session) ScanHeaders(stream, observer string) lane.Scan {
 	return lane.Scan{
-		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, Observer: verb, HeadersOnly: true,
+		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, Observer: observer, HeadersOnly: true,
 	}
 }

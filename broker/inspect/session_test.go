@@ -91,15 +91,15 @@ func TestRequestTimeout(t *testing.T) {
 	})
 }
 
-// TestNoJetStreamInWords: each error that shows a missing JetStream becomes ErrNoJetStream.
-func TestNoJetStreamInWords(t *testing.T) {
+// TestNoJetStream: each error that shows a missing JetStream becomes ErrNoJetStream.
+func TestNoJetStream(t *testing.T) {
 	for _, err := range []error{
 		nats.ErrNoResponders,
 		jetstream.ErrJetStreamNotEnabled,
 		jetstream.ErrJetStreamNotEnabledForAccount,
 	} {
 		if got := Cause(t.Context(), err); !errors.Is(got, ErrNoJetStream) || !errors.Is(got, err) {
-			t.Errorf("got %v, want that JetStream is off, and %v", got, err)
+			t.Errorf("got %v, want both %v and %v", got, ErrNoJetStream, err)
 		}
 	}
 	if got := Cause(t.Context(), nats.ErrTimeout); errors.Is(got, ErrNoJetStream) {

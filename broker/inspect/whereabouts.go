@@ -23,7 +23,7 @@ type Whereabouts struct {
 	Target   string    `json:"target,omitempty"`
 	Retries
 	Paused string `json:"paused,omitempty"` // a sentence about the pause of its target
-	Code   string `json:"code,omitempty"`   // of a dead letter
+	Code   string `json:"code,omitempty"`   // the dead-letter code
 	Reason string `json:"reason,omitempty"`
 	Delivery
 	Searched uint64 `json:"searched"` // messages whose headers were read
@@ -164,7 +164,7 @@ func (v Lanes) explainOverdue(in message.Incoming) string {
 func (s *search) describeLetter(in message.Incoming) Whereabouts {
 	l, _ := s.names.ParseLetter(in)
 	if !l.DueKnown() {
-		l.Due = time.Time{} // ParseLetter returns the time of acceptance
+		l.Due = time.Time{} // without a known due time, ParseLetter returns the time of acceptance as Due
 	}
 	w := s.describe(in, s.ID.At, l.Due, l.Target)
 	w.Attempts, w.LastFailure, w.Code, w.Reason = l.Attempts, l.LastFailure, string(l.Code), l.Sentence

@@ -74,21 +74,22 @@
 // A hole may be longer than the reported minute if a broker loses its connection to the journal, continues to deliver,
 // and is killed before it writes again.
 //
-// A client can store a copy of a batch. The reader recognizes a copy of a batch with records: the reader has read a
-// batch with this number before, or the records are older than any record stored for the first time (maxBatchAge). The
-// reader does not recognize a copy of an empty batch. Such a copy can at worst hide that no broker wrote.
+// A client can store a copy of a batch. The reader recognizes a copy of a batch with records if it has read a batch
+// with this number before, or if the records are too old for a first copy (maxBatchAge). The reader does not recognize
+// a copy of an empty batch. Such a copy can at worst hide that no broker wrote.
 //
 // # Tried and rejected
 //
 //   - A message for each record. Each delivery would cost a write, with 100 bytes of overhead.
 //   - A record for each refusal: the refusals of a target that is unavailable for an hour would push all other records
-//     out. The record of the message has the number of refusals, and the reason of the last one. The commands where and
-//     retrying find waiting messages.
+//     out. The record of the message has the number of refusals, and the reason of the last refusal. The commands where
+//     and retrying find waiting messages.
 //   - A binary encoding. It would have half the size, and be unreadable with the NATS CLI. A record has some 90 bytes,
-//     and adds 0.2 µs to its delivery (BenchmarkRecord), at most one per cent. A search among a million records takes a
-//     quarter of a second, and a read of a million records takes two seconds (BenchmarkSearch).
+//     and adds 0.2 µs to its delivery (BenchmarkRecord), at most one per cent of the time of the delivery. A search
+//     among a million records takes a quarter of a second, and a read of a million records takes two seconds
+//     (BenchmarkSearch).
 //   - A subject for each instance. The server would keep a subject in memory for each start of an instance.
 //   - One queue for this package and for package trace. A queue of records would cost an allocation for each record,
-//     since a record's strings belong to a message. The queue of this package holds encoded lines, and the queue of
-//     package trace holds spans.
+//     because the strings of a record are parts of a message and would have to be copied. The queue of this package
+//     holds encoded lines, and the queue of package trace holds spans.
 package journal

@@ -22,8 +22,8 @@ func TestNewerBatchesAreAHole(t *testing.T) {
 	})
 }
 
-// TestUnsealedBatch: with a secret, a batch without a seal does not count, not even during an upgrade in which messages
-// between lanes count without a seal: every version with a journal seals. Without a secret, all batches count.
+// TestUnsealedBatch: with a secret, a batch without a seal does not count, even if messages between lanes count without
+// a seal during an upgrade. Every version with a journal seals its batches. Without a secret, all batches count.
 func TestUnsealedBatch(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

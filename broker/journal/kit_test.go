@@ -23,7 +23,7 @@ type kit struct {
 	js     jetstream.JetStream
 	policy message.Policy
 	room   int    // WriterConfig.MaxWaiting of the writers
-	counts Counts // of all writers
+	counts Counts // counts of all writers together
 }
 
 func newKit(t testing.TB, s *natstest.Server) *kit {

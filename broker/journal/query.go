@@ -39,7 +39,7 @@ func (r Record) Outcome() Outcome {
 
 // Place is a record's position in the journal.
 type Place struct {
-	Sequence uint64 // sequence of its batch in the stream; zero for the beginning
+	Sequence uint64 // sequence of the record's batch in the stream; zero means the beginning of the journal
 	Record   int    // index in the batch, from zero
 }
 
@@ -65,12 +65,12 @@ type Query struct {
 	Until    time.Time // exclusive
 	IDs      []string  // Delay-Ids, or their first part: stream and sequence
 	Outcomes []Outcome
-	LateThan time.Duration // lateness that a record must exceed; zero selects all records
+	Lateness time.Duration // lateness that a record must exceed; zero selects all records
 	Series   uint64        // generation of the first set of a recurring timer
 
 	From  Place // position at which the search begins, such as Report.ContinueAt; the zero Place is the beginning
 	Limit int   // maximum number of records; zero for all
-	// Progress, if set, is called for every batch, with the number of records so far and an estimate of the total.
+	// Progress, if not nil, is called for every batch, with the number of records so far and an estimate of the total.
 	Progress func(read, total uint64)
 }
 
@@ -81,7 +81,7 @@ func (q Query) matches(r Record) bool {
 		(q.Until.IsZero() || r.At.Before(q.Until)) &&
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return sameID(id, r.ID) })) &&
 		(len(q.Outcomes) == 0 || slices.ContainsFunc(q.Outcomes, r.hasOutcome)) &&
-		(q.LateThan == 0 || r.Late > q.LateThan) && (q.Series == 0 || r.Series == q.Series)
+		(q.Lateness == 0 || r.Late > q.Lateness) && (q.Series == 0 || r.Series == q.Series)
 }
 
 func (r Record) hasOutcome(o Outcome) bool { return o == r.Outcome() || o == Dead && r.Code != "" }
@@ -96,7 +96,7 @@ func sameID(wanted, id string) bool {
 		return false
 	}
 	_, err := message.ParseID(wanted)
-	return err != nil // so wanted is only the first part of an id
+	return err != nil // an error means that wanted is only the first part of an id
 }
 
 // mayContain reports whether a batch may contain a selected record. It does not parse the records, so it is much faster

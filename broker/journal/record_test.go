@@ -9,7 +9,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestRecordEncoding: records have this encoding, since a reader must also read the records of older brokers.
+// TestRecordEncoding: the encoding of a record does not change, because a reader must also read the records of older
+// brokers.
 func TestRecordEncoding(t *testing.T) {
 	due := time.Unix(0, 1795222624918700000).UTC()
 	for _, test := range []struct {

@@ -16,8 +16,8 @@ const (
 	maxStoreDelay = time.Second
 	// maxHoles is the maximum number of holes in a report.
 	maxHoles = 100
-	// maxRuns is the maximum number of runs that a search keeps in memory.
-	maxRuns = 1000
+	// maxSummaries is the maximum number of summaries that a search keeps in memory.
+	maxSummaries = 1000
 )
 
 // Report describes how complete the result of a search is. All times are by the servers' clocks.
@@ -52,8 +52,8 @@ type Hole struct {
 // start is one start of an instance.
 type start struct{ instance, token string }
 
-// run summarizes the batches of one start.
-type run struct {
+// summary has the facts about the batches of one start that later batches and the end of a search need.
+type summary struct {
 	number        uint64    // number of the last batch
 	lastStored    time.Time // time at which the last batch was stored
 	completeUntil time.Time // the batches read so far have all records before this time
@@ -61,17 +61,17 @@ type run struct {
 	gapEnd        time.Time // end of a later interval in which no instance wrote; zero if there is none
 }
 
-// runs are the runs of instances that a search has found.
-type runs struct {
-	byStart    map[start]*run
+// summaries has the summary of each start of which a search has read a batch.
+type summaries struct {
+	byStart    map[start]*summary
 	lastStored time.Time // time at which the last batch was stored; zero if there was none
 }
 
-func newRuns() runs { return runs{byStart: make(map[start]*run)} }
+func newSummaries() summaries { return summaries{byStart: make(map[start]*summary)} }
 
 // addBatch processes a batch. It calls hole for each hole before the batch, and reports whether the batch is new. If a
 // batch with the same number was read before, the batch is a copy.
-func (r *runs) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
+func (r *summaries) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 	key := start{h.Instance, h.Start}
 	current := r.byStart[key]
 	if current != nil && h.Number <= current.number {
@@ -89,18 +89,18 @@ func (r *runs) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 	r.lastStored = storedAt
 	if current == nil {
 		r.makeRoom(hole)
-		current = new(run)
+		current = new(summary)
 		r.byStart[key] = current
 	}
-	*current = run{number: h.Number, lastStored: storedAt, completeUntil: h.completeUntil(storedAt), end: h.End}
+	*current = summary{number: h.Number, lastStored: storedAt, completeUntil: h.completeUntil(storedAt), end: h.End}
 	return true
 }
 
 // recordGap processes the interval between the previous batch and a batch that was stored at storedAt. If the interval
 // is longer than the interval of heartbeats, no instance could write in it. An instance that wrote before and after the
-// interval reports its own losses. An instance that never writes again may have run in the interval. Current is the run
-// to which the new batch belongs, or nil if the batch is the first of its start.
-func (r *runs) recordGap(current *run, storedAt time.Time, hole func(Hole)) {
+// interval reports its own losses. An instance that never writes again may have run in the interval. Current is the
+// summary of the batch's start, or nil if the batch is the first of its start.
+func (r *summaries) recordGap(current *summary, storedAt time.Time, hole func(Hole)) {
 	gap := storedAt.Sub(r.lastStored)
 	if r.lastStored.IsZero() || gap <= heartbeatInterval+flushInterval {
 		return
@@ -111,26 +111,26 @@ func (r *runs) recordGap(current *run, storedAt time.Time, hole func(Hole)) {
 		}
 		return
 	}
-	for _, run := range r.byStart {
-		if !run.end {
-			run.gapEnd = storedAt
+	for _, s := range r.byStart {
+		if !s.end {
+			s.gapEnd = storedAt
 		}
 	}
 }
 
-// makeRoom drops the run whose last batch is the oldest, if there are maxRuns runs.
-func (r *runs) makeRoom(hole func(Hole)) {
-	if len(r.byStart) < maxRuns {
+// makeRoom drops the summary whose last batch is the oldest, if there are maxSummaries summaries.
+func (r *summaries) makeRoom(hole func(Hole)) {
+	if len(r.byStart) < maxSummaries {
 		return
 	}
 	var oldest start
-	for key, run := range r.byStart {
-		if o := r.byStart[oldest]; o == nil || run.lastStored.Before(o.lastStored) {
+	for key, s := range r.byStart {
+		if o := r.byStart[oldest]; o == nil || s.lastStored.Before(o.lastStored) {
 			oldest = key
 		}
 	}
-	if run := r.byStart[oldest]; !run.end {
-		hole(run.killed(oldest.instance))
+	if s := r.byStart[oldest]; !s.end {
+		hole(s.killed(oldest.instance))
 	}
 	delete(r.byStart, oldest)
 }
@@ -146,24 +146,24 @@ func (h head) completeUntil(storedAt time.Time) time.Time {
 
 // reportSilent reports the holes of the instances that have written nothing for too long. States are the states of the
 // running writers shortly before now. States is nil if these states are unknown.
-func (r *runs) reportSilent(now time.Time, states []State, hole func(Hole)) {
+func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole)) {
 	var holes []Hole
-	for key, run := range r.byStart {
+	for key, s := range r.byStart {
 		isRunning := slices.ContainsFunc(states, func(s State) bool { return s.belongsTo(key) })
-		silence := now.Sub(run.lastStored)
+		silence := now.Sub(s.lastStored)
 		switch {
-		case run.end, isRunning:
+		case s.end, isRunning:
 		case silence > deadAfter:
-			holes = append(holes, run.killed(key.instance))
+			holes = append(holes, s.killed(key.instance))
 		case states != nil && silence > maxStoreDelay:
-			h := run.killed(key.instance)
+			h := s.killed(key.instance)
 			h.Reason = "the instance does not answer, and its last records are missing: it was killed or lost its connection"
 			if h.To.After(now) {
 				h.To = now
 			}
 			holes = append(holes, h)
 		case states == nil && silence > DoubtAfter:
-			holes = append(holes, Hole{Instance: key.instance, From: run.completeUntil, To: now,
+			holes = append(holes, Hole{Instance: key.instance, From: s.completeUntil, To: now,
 				Reason: "unknown: the instance wrote nothing for a minute"})
 		}
 	}
@@ -184,13 +184,13 @@ func (r *runs) reportSilent(now time.Time, states []State, hole func(Hole)) {
 	}
 }
 
-// killed returns the hole after the last batch of a run that did not end cleanly. A running instance writes every
+// killed returns the hole after the last batch of a start that did not end cleanly. A running instance writes every
 // minute.
-func (r *run) killed(instance string) Hole {
-	h := Hole{Instance: instance, From: r.completeUntil, To: r.lastStored.Add(heartbeatInterval + flushInterval),
+func (s *summary) killed(instance string) Hole {
+	h := Hole{Instance: instance, From: s.completeUntil, To: s.lastStored.Add(heartbeatInterval + flushInterval),
 		Reason: "the last records of the instance are missing: it was killed or lost its connection"}
-	if r.gapEnd.After(h.To) {
-		h.To = r.gapEnd
+	if s.gapEnd.After(h.To) {
+		h.To = s.gapEnd
 	}
 	return h
 }

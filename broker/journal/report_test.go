@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// stored is the head of a batch that was stored some time after began.
-type stored struct {
+// input is the head of a batch, and the time from began until the batch was stored.
+type input struct {
 	after time.Duration
 	head
 }
@@ -17,27 +17,27 @@ var began = time.Unix(0, 1795222624918700000).UTC()
 
 func after(d time.Duration) time.Time { return began.Add(d) }
 
-// mark returns a batch without records of an instance.
-func mark(d time.Duration, instance string, n uint64) stored {
-	return stored{d, head{Instance: instance, Start: "1", Number: n, Previous: n - 1}}
+// beat returns the head of an instance's batch without records.
+func beat(d time.Duration, instance string, n uint64) input {
+	return input{d, head{Instance: instance, Start: "1", Number: n, Previous: n - 1}}
 }
 
-// ends returns the last batch of an instance.
-func ends(w stored) stored {
+// end returns the head with the mark of the last batch.
+func end(w input) input {
 	w.End = true
 	return w
 }
 
-// lossy returns a batch that reports dropped records before it.
-func lossy() stored {
-	w := mark(time.Minute, "a", 3)
+// lossReport returns the head of a batch that reports dropped records.
+func lossReport() input {
+	w := beat(time.Minute, "a", 3)
 	w.Previous, w.Lost = 1, &span{7, after(time.Second).UnixNano(), after(2 * time.Second).UnixNano()}
 	return w
 }
 
-// restarted returns the first batch of another start of an instance.
-func restarted() stored {
-	w := mark(time.Minute, "a", 1)
+// secondStart returns the head of the first batch of another start.
+func secondStart() input {
+	w := beat(time.Minute, "a", 1)
 	w.Start = "2"
 	return w
 }
@@ -56,45 +56,45 @@ const (
 // holes are lists of batches, with the holes that they show.
 var holes = []struct {
 	name    string
-	batches []stored
+	batches []input
 	now     time.Duration
 	want    []Hole
 	copies  int
 }{
-	{"an instance that continues to write", []stored{mark(0, "a", 1), mark(time.Minute, "a", 2)}, 2 * time.Minute, nil, 0},
-	{"the first batches are removed", []stored{mark(0, "a", 17)}, time.Minute, nil, 0},
-	{"an instance that has stopped", []stored{mark(0, "a", 1), ends(mark(time.Minute, "a", 2)), mark(time.Minute, "b", 1),
-		mark(2*time.Minute, "b", 2), mark(3*time.Minute, "b", 3), mark(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
-	{"killed", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
-		mark(3*time.Minute, "b", 4)}, 3 * time.Minute,
+	{"an instance that continues to write", []input{beat(0, "a", 1), beat(time.Minute, "a", 2)}, 2 * time.Minute, nil, 0},
+	{"the first batches are removed", []input{beat(0, "a", 17)}, time.Minute, nil, 0},
+	{"an instance that has stopped", []input{beat(0, "a", 1), end(beat(time.Minute, "a", 2)), beat(time.Minute, "b", 1),
+		beat(2*time.Minute, "b", 2), beat(3*time.Minute, "b", 3), beat(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
+	{"killed", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Minute, "b", 2), beat(2*time.Minute, "b", 3),
+		beat(3*time.Minute, "b", 4)}, 3 * time.Minute,
 		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute + flushInterval), Reason: killed}}, 0},
-	{"perhaps killed", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
+	{"perhaps killed", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Minute, "b", 2), beat(2*time.Minute, "b", 3)},
 		deadAfter, []Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(deadAfter), Reason: unknown}}, 0},
-	{"silent for a minute", []stored{mark(0, "a", 1)}, DoubtAfter, nil, 0},
-	{"no instance wrote for a while", []stored{ends(mark(0, "a", 1)), mark(deadAfter+1, "b", 1)}, deadAfter + 1,
+	{"silent for a minute", []input{beat(0, "a", 1)}, DoubtAfter, nil, 0},
+	{"no instance wrote for a while", []input{end(beat(0, "a", 1)), beat(deadAfter+1, "b", 1)}, deadAfter + 1,
 		[]Hole{{From: began, To: after(deadAfter + 1), Reason: nobody}}, 0},
-	{"no instance could write for a while", []stored{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
-	{"killed while no instance could write", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
-		mark(61*time.Minute, "b", 3), mark(62*time.Minute, "b", 4)}, 62 * time.Minute,
+	{"no instance could write for a while", []input{beat(0, "a", 1), beat(time.Hour, "a", 2)}, time.Hour, nil, 0},
+	{"killed while no instance could write", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Hour, "b", 2),
+		beat(61*time.Minute, "b", 3), beat(62*time.Minute, "b", 4)}, 62 * time.Minute,
 		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Hour), Reason: killed}}, 0},
-	{"no instance writes", []stored{ends(mark(0, "a", 1))}, time.Hour,
+	{"no instance writes", []input{end(beat(0, "a", 1))}, time.Hour,
 		[]Hole{{From: began, To: after(time.Hour), Reason: since}}, 0},
-	{"a batch is removed", []stored{mark(0, "a", 1), mark(time.Minute, "a", 3)}, time.Minute,
+	{"a batch is removed", []input{beat(0, "a", 1), beat(time.Minute, "a", 3)}, time.Minute,
 		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute), Reason: removed}}, 0},
-	{"records were dropped, with a batch that was given up", []stored{mark(0, "a", 1), lossy()}, time.Minute,
+	{"records were dropped, with a batch that was given up", []input{beat(0, "a", 1), lossReport()}, time.Minute,
 		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Reason: dropped}}, 0},
 	{"a batch was given up, and stored nevertheless",
-		[]stored{mark(0, "a", 1), mark(30*time.Second, "a", 2), lossy()}, time.Minute,
+		[]input{beat(0, "a", 1), beat(30*time.Second, "a", 2), lossReport()}, time.Minute,
 		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Reason: dropped}}, 0},
-	{"stored twice", []stored{mark(0, "a", 1), mark(1, "a", 2), mark(2, "a", 2), mark(3, "a", 1), ends(mark(4, "a", 3)),
-		mark(5, "a", 2)}, time.Minute, nil, 3},
-	{"another start of an instance", []stored{mark(0, "a", 1), ends(mark(1, "a", 2)), restarted()}, time.Minute, nil, 0},
+	{"stored twice", []input{beat(0, "a", 1), beat(1, "a", 2), beat(2, "a", 2), beat(3, "a", 1), end(beat(4, "a", 3)),
+		beat(5, "a", 2)}, time.Minute, nil, 3},
+	{"another start of an instance", []input{beat(0, "a", 1), end(beat(1, "a", 2)), secondStart()}, time.Minute, nil, 0},
 }
 
-// TestHoles: a search finds these holes in these batches, without the states of the writers.
+// TestHoles: without the states of the writers, a search finds holes by the batches.
 func TestHoles(t *testing.T) {
 	for _, test := range holes {
-		r, copies := newRuns(), 0
+		r, copies := newSummaries(), 0
 		var got []Hole
 		hole := func(h Hole) { got = append(got, h) }
 		for _, w := range test.batches {
@@ -119,7 +119,7 @@ func stuckSince(s State, d time.Duration) State {
 }
 
 // TestHolesByStates: a search also finds holes by the states of the running writers. The instance a has stored one
-// batch, with a record from a tenth of a second before.
+// batch, with a record that is a tenth of a second older than the batch.
 func TestHolesByStates(t *testing.T) {
 	last := after(-100 * time.Millisecond)
 	gone := func(to time.Duration) []Hole {
@@ -141,13 +141,13 @@ func TestHolesByStates(t *testing.T) {
 		{"a was started again two minutes ago", []State{state("a", "2")}, 2 * time.Minute, gone(time.Minute + flushInterval)},
 		{"a runs", []State{state("b", "1"), state("a", "1")}, 10 * time.Second, nil},
 		{"a runs an older version", []State{state("a", "")}, 10 * time.Second, nil},
-		{"records of a wait for a second", []State{stuckSince(state("a", "1"), 9*time.Second)}, 10 * time.Second, nil},
-		{"records of a wait for longer", []State{stuckSince(state("a", "1"), 9*time.Second-1)}, 10 * time.Second,
+		{"records have waited for a second", []State{stuckSince(state("a", "1"), 9*time.Second)}, 10 * time.Second, nil},
+		{"records have waited for longer", []State{stuckSince(state("a", "1"), 9*time.Second-1)}, 10 * time.Second,
 			waiting(9*time.Second-1, 10*time.Second)},
 		{"the second start of a never wrote", []State{state("a", "1"), stuckSince(state("a", "2"), 0)}, 10 * time.Second,
 			waiting(0, 10*time.Second)},
 	} {
-		r := newRuns()
+		r := newSummaries()
 		var got []Hole
 		hole := func(h Hole) { got = append(got, h) }
 		r.addBatch(head{Instance: "a", Start: "1", Number: 1, Records: 1, Last: last.UnixNano()}, began, hole)
@@ -158,15 +158,15 @@ func TestHolesByStates(t *testing.T) {
 	}
 }
 
-// TestRunsAreBounded: a search keeps at most maxRuns runs of a broker that is killed repeatedly.
-func TestRunsAreBounded(t *testing.T) {
-	r, holes := newRuns(), 0
+// TestSummariesAreBounded: a search keeps at most maxSummaries summaries of a broker that is killed repeatedly.
+func TestSummariesAreBounded(t *testing.T) {
+	r, holes := newSummaries(), 0
 	began := time.Now()
-	for n := range 3 * maxRuns {
+	for n := range 3 * maxSummaries {
 		r.addBatch(head{Instance: "a", Start: fmt.Sprint(n), Number: 1}, began.Add(time.Duration(n)*time.Second),
 			func(Hole) { holes++ })
 	}
-	if len(r.byStart) != maxRuns || holes != 2*maxRuns {
-		t.Errorf("%d runs and %d holes, want %d and %d", len(r.byStart), holes, maxRuns, 2*maxRuns)
+	if len(r.byStart) != maxSummaries || holes != 2*maxSummaries {
+		t.Errorf("%d summaries and %d holes, want %d and %d", len(r.byStart), holes, maxSummaries, 2*maxSummaries)
 	}
 }

@@ -31,8 +31,8 @@ type Config struct {
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
 	Policy    message.Policy // has the name of the stream, and the keys that prove a batch
-	// States has the states of all running writers shortly before a search, or nil if they are unknown. Without them, the
-	// search detects a killed instance only after a minute without a batch.
+	// States has the states of all running writers shortly before a search, or nil if they are unknown. If States is nil,
+	// a search reports a hole of a killed instance only after a minute without a batch.
 	States []State
 }
 
@@ -62,7 +62,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 		return Report{}, err
 	}
 	s := &search{
-		Journal: j, Query: q, emit: emit, runs: newRuns(),
+		Journal: j, Query: q, emit: emit, summaries: newSummaries(),
 		Report: Report{MaxAge: info.Config.MaxAge, SearchedAt: info.TimeStamp.UTC(), Bytes: info.State.Bytes},
 	}
 	if info.State.Msgs == 0 {
@@ -76,12 +76,12 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
 		if scan.Since = q.Since.Add(-leadTime); s.OldestBatch.Before(scan.Since) {
-			s.runs.lastStored = scan.Since // a running instance writes at least once in the leadTime
+			s.summaries.lastStored = scan.Since // a running instance writes at least once in the leadTime
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
 		s.Holes = append(s.Holes, Hole{From: s.OldestBatch, To: s.OldestBatch,
-			Reason: "the journal no longer has the place to continue from"})
+			Reason: "the journal no longer has the record at which this search should continue"})
 	}
 	end, batches := s.SearchedAt, uint64(0)
 	for m, err := range scan.All(ctx) {
@@ -134,11 +134,11 @@ type search struct {
 	*Journal
 	Query
 	Report
-	emit func(Entry) error
-	runs runs
+	emit      func(Entry) error
+	summaries summaries
 }
 
-// process adds a stored batch to the runs, and emits its selected records.
+// process adds a stored batch to the summaries, and emits its selected records.
 func (s *search) process(m lane.Message) error {
 	if !s.isOwn(m) {
 		s.UnprovenMessages++
@@ -149,7 +149,7 @@ func (s *search) process(m lane.Message) error {
 		s.hole(Hole{From: m.At, To: m.At, Reason: errNewer.Error() + ": read it with that version"})
 		return nil
 	}
-	if h.Records > 0 && m.At.Sub(timeOf(h.Last)) > maxRecordAge || !s.runs.addBatch(h, m.At, s.hole) {
+	if h.Records > 0 && m.At.Sub(timeOf(h.Last)) > maxRecordAge || !s.summaries.addBatch(h, m.At, s.hole) {
 		s.Duplicates++
 		return nil
 	}
@@ -208,9 +208,9 @@ func (s *search) hole(h Hole) {
 func (s *search) conclude(end time.Time) {
 	states := s.cfg.States
 	if end.Before(s.SearchedAt) {
-		states = nil // they describe a time after the interval of the query
+		states = nil // the states describe a time after the interval of the query
 	}
-	s.runs.reportSilent(end, states, s.hole)
+	s.summaries.reportSilent(end, states, s.hole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.OldestBatch.IsZero() || s.Since.Before(s.OldestBatch)) {
 		h := Hole{From: s.Since, To: s.OldestBatch, Reason: "the journal begins later"}
 		if s.OldestBatch.IsZero() {

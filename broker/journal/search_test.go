@@ -62,7 +62,7 @@ func TestSearchFilters(t *testing.T) {
 			{Query{Since: began.Add(time.Second), Until: began.Add(2 * time.Second)}, nil},
 			{Query{IDs: []string{a.ID}}, []Record{a}},
 			{Query{IDs: []string{e.ID, b.ID}}, []Record{b, e}},
-			{Query{IDs: []string{"DELAY_1s-1"}}, []Record{a}}, // and not 11
+			{Query{IDs: []string{"DELAY_1s-1"}}, []Record{a}}, // and not DELAY_1s-11
 			{Query{IDs: []string{"DELAY_1s-1-1"}}, nil},
 			{Query{IDs: []string{"ELAY_1s-1"}}, nil},
 			{Query{IDs: []string{"DELAY_1s-11"}, Since: began.Add(1)}, []Record{e}},
@@ -72,8 +72,8 @@ func TestSearchFilters(t *testing.T) {
 			{Query{Series: 12}, []Record{e}},
 			{Query{Series: 1}, []Record{d}},
 			{Query{Series: 2}, nil},
-			{Query{LateThan: time.Second}, []Record{b, e}},
-			{Query{LateThan: time.Second, Target: "orders.>", Outcomes: []Outcome{Delivered}}, []Record{b}},
+			{Query{Lateness: time.Second}, []Record{b, e}},
+			{Query{Lateness: time.Second, Target: "orders.>", Outcomes: []Outcome{Delivered}}, []Record{b}},
 		} {
 			k.wantFound(test.query, test.want)
 		}
@@ -96,7 +96,7 @@ func (k *kit) wantFound(q Query, want []Record) {
 	}
 }
 
-// TestSearchContinues: a limit ends a search, which returns the position of the next one. Successive searches return
+// TestSearchContinues: a limit ends a search, which returns the position of the next search. Successive searches return
 // each record once, with any limit.
 func TestSearchContinues(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -176,7 +176,7 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 	})
 }
 
-// TestSearchEnds: a search ends with the error that its caller returns. Without a stream it returns ErrNoJournal, and
+// TestSearchEnds: a search ends with the error that emit returns. Without a stream it returns ErrNoJournal, and
 // an empty journal is incomplete.
 func TestSearchEnds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -263,7 +263,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Fatalf("found %d, holes %+v, %v", r.Found, r.Holes, err)
 	}
 	b.Logf("%d bytes in the stream for each", r.Bytes/many)
-	for _, q := range []Query{{IDs: []string{last}}, {Target: "orders.*", LateThan: time.Hour}} {
+	for _, q := range []Query{{IDs: []string{last}}, {Target: "orders.*", Lateness: time.Hour}} {
 		b.Run(fmt.Sprintf("ids=%d", len(q.IDs)), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxBatchAge is the age at which the writer drops a batch. A reader relies on this: no older record is stored for the
-	// first time.
+	// maxBatchAge is the age at which the writer drops a batch. So a stored batch with older records is a copy, and a
+	// reader ignores the copy.
 	maxBatchAge = 5 * time.Minute
 
 	minBackoff = 100 * time.Millisecond
@@ -64,16 +64,13 @@ func (w *Writer) store(ctx context.Context, publisher Publisher, b batch, end bo
 
 // publish publishes a batch once. It returns nil if the stream has stored the batch.
 func (w *Writer) publish(ctx context.Context, publisher Publisher, m *nats.Msg) error {
-	result := make(chan error, 1)
-	publisher.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
+	result := make(chan error, 1) // one slot, so Func does not block after ctx has ended
+	publisher.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (pending bool) {
 		reply, ok := jsapi.ReplyOf(answer, err, w.cfg.Stream)
 		if !ok {
 			return true
 		}
-		select {
-		case result <- reply.Failure():
-		default: // no caller waits
-		}
+		result <- reply.Failure()
 		return false
 	})
 	select {

@@ -172,7 +172,8 @@ func (w *Writer) Run(ctx context.Context, publisher Publisher) {
 }
 
 // take returns the next batch to store, or the time until there is one. The batch is full, or its first record has
-// waited for flushInterval, or it is an empty heartbeat. If flush is set, take returns any waiting records.
+// waited for flushInterval, or it is an empty heartbeat. If flush is true, take also returns records that have waited
+// for less than flushInterval.
 func (w *Writer) take(now, lastWrite time.Time, flush bool) (b batch, wait time.Duration, ok bool) {
 	if batches := w.takeFull(); len(batches) > 0 {
 		b = batches[0]

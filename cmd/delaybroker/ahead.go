@@ -146,9 +146,9 @@ func (a *app) printAccuracy(f inspect.Forecast, query inspect.ForecastQuery) {
 		lines = append(lines, fmt.Sprintf("unknown: %d messages that no sample contained; raise --most to read more",
 			f.Unplaced))
 	}
-	lines = append(lines, gapLines(f.Silent, f.HeaderTargets && query.Target != "")...)
-	if f.Unread > 0 {
-		lines = append(lines, terminal.Counted(f.Unread, "lane")+" without a reader; their messages will be late")
+	lines = append(lines, gapLines(f.SilentStreams, f.HeaderTargets && query.Target != "")...)
+	if f.UnreadLanes > 0 {
+		lines = append(lines, terminal.Counted(f.UnreadLanes, "lane")+" without a reader; their messages will be late")
 	}
 	lines = append(lines, "not included: messages published later, refusals, waits for a rate, expiries")
 	fmt.Fprintln(a.Err, strings.Join(lines, "\n"))

@@ -65,7 +65,7 @@ func TestAheadUsage(t *testing.T) {
 	newTestServer(t, server.Options{})
 	for args, part := range map[string]string{
 		"--for soon":               "--for: ",
-		"--for 0s":                 "want more than 0 and at most 1d by the minute",
+		"--for 0s":                 "want more than 0, and at most 1d for buckets of one minute",
 		"--for 25h --by minute":    "at most 1d by the minute",
 		"--for 61d":                "at most 60d by the hour",
 		"--by day":                 `--by "day": want minute or hour`,

@@ -60,7 +60,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	f.StringSliceVar(&o.IDs, "id", nil, "only with this Delay-Id, or <stream>-<sequence>; several are comma separated")
 	addListFlag(c, &o.Outcomes, "outcome", journal.Outcomes(),
 		"delivered, dead, or the code of a dead letter; several are comma separated")
-	addFlag(f, &o.LateThan, "late-than",
+	addFlag(f, &o.Lateness, "late-than",
 		"only with a lateness above this, such as 1s", func(text string) (time.Duration, error) {
 			d, err := levels.ParseDuration(text)
 			if err != nil || d == 0 {

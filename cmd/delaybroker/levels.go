@@ -158,7 +158,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 		}
 	}
 	s.SetFooter("total", "", fmt.Sprint(v.Totals.Pending), "", text.Seconds(v.Totals.Overdue), "", "",
-		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
+		fmt.Sprintf("%d unread", v.Totals.UnreadLanes), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
 	s.Print()
 	a.printPaused(v.Paused)
 	if idle > 0 {

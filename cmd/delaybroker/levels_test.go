@@ -49,7 +49,7 @@ func TestLevelsUnread(t *testing.T) {
 	if got, want := v.Totals.Pending, uint64(3); got != want {
 		t.Errorf("total pending: got %d, want %d", got, want)
 	}
-	if got, want := v.Totals.Unread, 7; got != want {
+	if got, want := v.Totals.UnreadLanes, 7; got != want {
 		t.Errorf("unread: got %d, want %d", got, want)
 	}
 	var order []string

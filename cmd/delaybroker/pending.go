@@ -65,9 +65,9 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 	}
 	f := c.Flags()
 	addPatternFlag(f, &query.Target)
-	addFlag(f, &query.After, "due-after",
+	addFlag(f, &query.MinDue, "due-after",
 		"only due at this time or later: a duration from now (10m), or a time with a zone", parseBound)
-	addFlag(f, &query.Before, "due-before",
+	addFlag(f, &query.MaxDue, "due-before",
 		"only due before this time: a duration from now, or a time with a zone", parseBound)
 	addFlag(f, &query.Cursor, "cursor", "continue at the end of an earlier list", inspect.ParseCursor)
 	addCountFlag(f, &query.Limit, "limit", "", defaultPending, 1, maxPending, "maximum number of messages")
@@ -119,7 +119,7 @@ func (a *app) showPending(l inspect.PendingList, query inspect.PendingQuery, fla
 func (a *app) printGaps(l inspect.PendingList, query inspect.PendingQuery, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	lines := []string{fmt.Sprintf("%s, %s read", listed, read)}
-	lines = append(lines, gapLines(l.Silent, l.HeaderTargets && query.Target != "")...)
+	lines = append(lines, gapLines(l.SilentStreams, l.HeaderTargets && query.Target != "")...)
 	if l.More {
 		lines = append(lines, "there may be more: "+nextPage(flags, l, query.MaxRead))
 	}

@@ -98,7 +98,7 @@ func TestPendingWhileServing(t *testing.T) {
 		return strings.Contains(out, "orders.expire") && !strings.Contains(out, "orders.soon")
 	})
 	f := decode[inspect.Forecast](t, o.must("ahead", "--json", "--for", "3h"))
-	if f.Pending != 1 || !f.Exact || f.Unread != 0 {
+	if f.Pending != 1 || !f.Exact || f.UnreadLanes != 0 {
 		t.Errorf("ahead: got %+v", f)
 	}
 	for _, b := range f.Buckets {

@@ -157,7 +157,7 @@ func TestDoctorOfOperatorWithoutBroker(t *testing.T) {
 	o := newServerWithUsers(t)
 	o.user("operator", "a")
 	d := o.doctor()
-	d.want("rights", "ok", "operator may not commit as brokers do", "may use all commands")
+	d.want("rights", "ok", "operator may not purge a lane as brokers do", "may use all commands")
 	d.want("lanes", "critical", "no broker reads any of the")
 }
 

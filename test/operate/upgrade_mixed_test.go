@@ -128,7 +128,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		}
 		harness.StartBroker(t, s, harness.MemberConfig(t, 3)) // will take over the lane
 		for check, want := range map[string]string{
-			"lanes":    "their owner cannot read messages of a newer broker: DELAY_5s of " + name,
+			"lanes":    "lanes with messages of a newer broker, which their owner cannot read: DELAY_5s of " + name,
 			"versions": "instances of different formats: ",
 		} {
 			found := doctor.Gather(t.Context(), o, doctor.Host{}, nil).Findings()

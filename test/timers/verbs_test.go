@@ -29,7 +29,7 @@ func TestTimersInCommands(t *testing.T) {
 		ctx := context.Background()
 		i, err := inspect.Open(s.Connect(), broker.Config{})
 		natstest.NoError(t, err)
-		if _, err := i.Adopt(ctx, inspect.SetFields{}); err != nil {
+		if _, err := i.Adopt(ctx, inspect.Overrides{}); err != nil {
 			t.Fatal(err)
 		}
 		where := func(sequence uint64) string {

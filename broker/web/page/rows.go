@@ -34,10 +34,10 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if query.Limit, err = parseLimit(v); err != nil {
 		return nil, err
 	}
-	if query.After, err = parseBound(v, "due_after"); err != nil {
+	if query.MinDue, err = parseBound(v, "due_after"); err != nil {
 		return nil, err
 	}
-	if query.Before, err = parseBound(v, "due_before"); err != nil {
+	if query.MaxDue, err = parseBound(v, "due_before"); err != nil {
 		return nil, err
 	}
 	if c := v.Get("cursor"); c != "" {

@@ -168,8 +168,8 @@ func isSet(name string) bool {
 }
 
 // Given returns the settings in the environment that could be read from the streams instead.
-func Given() inspect.SetFields {
-	return inspect.SetFields{Prefix: isSet("DELAY_PREFIX"), Levels: isSet("DELAY_LEVELS"), Retry: isSet("DELAY_RETRY")}
+func Given() inspect.Overrides {
+	return inspect.Overrides{Prefix: isSet("DELAY_PREFIX"), Levels: isSet("DELAY_LEVELS"), Retry: isSet("DELAY_RETRY")}
 }
 
 // variableNames returns the names of the variables, in the order of the table.
