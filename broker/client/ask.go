@@ -29,21 +29,22 @@ func (c *Client) Pause(ctx context.Context, key, target string) error {
 }
 
 // Resume continues a paused series. The option [MissedRounds] of the series decides about the rounds missed during the
-// pause. For permissions and errors see Pause.
+// pause. Resume needs a running broker, and permission to publish to delayctl.timer.resume.<key>.<target>. For errors
+// see Pause.
 func (c *Client) Resume(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "resume", key, target, "pending")
 }
 
 // Fire makes a timer due immediately. For a series, Fire adds one delivery, and does not change the pending round. Fire
-// needs a running broker. For permissions and errors see Pause.
+// needs a running broker, and permission to publish to delayctl.timer.fire.<key>.<target>. For errors see Pause.
 func (c *Client) Fire(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "fire", key, target, "fired")
 }
 
 // Postpone adds a duration to the due time of a timer, or of the pending round of a series, and returns the new due
 // time. A negative duration makes the timer due earlier. The timer keeps its body. Postpone needs a running broker,
-// unlike [Client.MovePending]. ErrConflict means that no timer is pending. For permissions see Pause. After
-// ErrUnanswered the outcome is unknown: [Client.Timer] returns the due time.
+// unlike [Client.MovePending], and permission to publish to delayctl.timer.move.<key>.<target>. ErrConflict means that
+// no timer is pending. After ErrUnanswered the outcome is unknown: [Client.Timer] returns the due time.
 func (c *Client) Postpone(ctx context.Context, key, target string, shift time.Duration) (due time.Time, err error) {
 	sign := ""
 	if shift < 0 {
@@ -59,8 +60,8 @@ func (c *Client) ask(ctx context.Context, verb, key, target, want string) error 
 	return err
 }
 
-// outcome is a broker's reply.
-type outcome struct {
+// reply is a broker's reply.
+type reply struct {
 	Outcome, Why string
 	Due          time.Time
 }
@@ -68,9 +69,9 @@ type outcome struct {
 // request sends a request to a broker. The error is nil if the reply has the outcome want.
 func (c *Client) request(
 	ctx context.Context, verb, key, target, want string, body map[string]string,
-) (outcome, error) {
+) (reply, error) {
 	if err := c.checkName(key, target); err != nil {
-		return outcome{}, err
+		return reply{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -78,34 +79,34 @@ func (c *Client) request(
 	body["word"] = nuid.Next()
 	data, err := json.Marshal(body)
 	if err != nil {
-		return outcome{}, fmt.Errorf("bug: encode a request: %w", err)
+		return reply{}, fmt.Errorf("bug: encode a request: %w", err)
 	}
 	m, err := c.store.Ask(ctx, subject, data)
 	if err != nil {
-		return outcome{}, failure("ask on "+subject, err, c.store.Refusal(subject))
+		return reply{}, failure("ask on "+subject, err, c.store.Refusal(subject))
 	}
-	return parseOutcome(m, subject, want)
+	return parseReply(m, subject, want)
 }
 
-// parseOutcome parses a reply. The error is nil if the reply has the outcome want.
-func parseOutcome(m *nats.Msg, subject, want string) (outcome, error) {
+// parseReply parses a reply. The error is nil if the reply has the outcome want.
+func parseReply(m *nats.Msg, subject, want string) (reply, error) {
 	if sentence := m.Header.Get(headerError); sentence != "" { // the broker refused the request
 		code := m.Header.Get(headerErrorCode)
 		kind := map[string]error{"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "507": ErrFull}[code]
 		if kind == nil {
-			return outcome{}, fmt.Errorf("ask on %s: %s", subject, sentence)
+			return reply{}, fmt.Errorf("ask on %s: %s", subject, sentence)
 		}
-		return outcome{}, fmt.Errorf("ask on %s: %w: %s", subject, kind, sentence)
+		return reply{}, fmt.Errorf("ask on %s: %w: %s", subject, kind, sentence)
 	}
-	var answer outcome
+	var answer reply
 	if err := json.Unmarshal(m.Data, &answer); err != nil || answer.Outcome == "" {
-		return outcome{}, fmt.Errorf("ask on %s: %w: %.100q", subject, ErrForeign, m.Data)
+		return reply{}, fmt.Errorf("ask on %s: %w: %.100q", subject, ErrForeign, m.Data)
 	}
 	switch answer.Outcome {
 	case want:
 		return answer, nil
 	case "unknown":
-		return outcome{}, fmt.Errorf("ask on %s: %w: %s", subject, ErrUnanswered, answer.Why)
+		return reply{}, fmt.Errorf("ask on %s: %w: %s", subject, ErrUnanswered, answer.Why)
 	}
-	return outcome{}, fmt.Errorf("ask on %s: %w: no timer is pending (%s)", subject, ErrConflict, answer.Outcome)
+	return reply{}, fmt.Errorf("ask on %s: %w: no timer is pending (%s)", subject, ErrConflict, answer.Outcome)
 }

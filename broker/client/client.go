@@ -51,20 +51,20 @@ func NewOn(store Store, cfg Config) (*Client, error) {
 func (c *Client) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
-	return c.publish(ctx, c.in(target, delay), body, opts)
+	return c.publish(ctx, c.delayAddress(target, delay), body, opts)
 }
 
 // At publishes a message that is delivered to target at a time, by the clock of the server, and waits until the message
 // is stored. At rounds the time up to a millisecond. If the time has passed, the message is due immediately.
 func (c *Client) At(ctx context.Context, target string, due time.Time, body []byte, opts ...Option) (Receipt, error) {
-	return c.publish(ctx, c.at(target, due), body, opts)
+	return c.publish(ctx, c.timeAddress(target, due), body, opts)
 }
 
 // Level publishes a message that is delivered to target after the delay of the named level, such as "30m". If no level
-// has that name, the name is parsed as a duration. With an ID, only plain durations such as 17m work, and other
-// durations fail with ErrNoBroker.
+// has that name, the name is parsed as a duration. With an ID, a duration that is neither a level nor a plain duration
+// fails with ErrNoBroker.
 func (c *Client) Level(ctx context.Context, target, level string, body []byte, opts ...Option) (Receipt, error) {
-	return c.publish(ctx, c.level(target, level), body, opts)
+	return c.publish(ctx, c.levelAddress(target, level), body, opts)
 }
 
 func (c *Client) publish(ctx context.Context, a address, body []byte, opts []Option) (Receipt, error) {

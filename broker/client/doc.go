@@ -20,23 +20,23 @@
 //
 // # The first level
 //
-// A broker has a set of delays, its levels, and a stream for each level. A message on a level's subject waits in that
-// stream and is then delivered. A message in the intake moves at least once to another stream. So In publishes to a
-// level's subject if that level has exactly the delay:
+// A broker has levels, which are delays with a stream each. A message on a level's subject waits in that stream and is
+// then delivered. A message in the intake moves at least once to another stream. So In publishes to a level's subject
+// if that level has exactly the delay:
 //
 //	In(ctx, "orders.expire", 90*time.Minute, …)    delay.90m.orders.expire     DELAY_90m
 //	In(ctx, "orders.expire", 17*time.Minute, …)    delay.17m.orders.expire     DELAY_INTAKE, as 17m is no level
 //	In(ctx, "orders.expire", 1234*time.Second, …)  delayin.20m34s.orders.expire
 //
-// The client need not know the levels. Every common duration has one usual name, such as 17m. If a level has that name,
-// the subject belongs to the level, and otherwise to the intake. The client learns a level with an unusual name only
-// from Config.Levels or [Client.ReadLevels].
+// The client need not know the levels. It writes the delay as a plain duration of PROTOCOL.md, such as 17m. If a level
+// has that name, the subject belongs to the level, and otherwise to the intake. The client learns a level with another
+// name, such as 2500s, only from Config.Levels or [Client.ReadLevels].
 //
 // Levels may change while a client runs. The due time of a message does not depend on the levels: the subject contains
 // the whole delay, and the broker counts the delay from the server's timestamp. If no stream listens on the subject,
 // the server says so, and has not stored the message. The client then publishes the message again to the intake. For a
-// minute it also publishes other messages with that delay to the intake. If a new level has an unusual name, each
-// message with its delay takes one more hop until the program reads the levels again.
+// minute it also publishes other messages with that delay to the intake. If the name of a new level is no plain
+// duration, each message with its delay takes one more hop until the program reads the levels again.
 //
 // # Named timers
 //

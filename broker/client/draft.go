@@ -21,16 +21,16 @@ type address struct {
 	fallback      string // an equivalent subject of the intake, or empty
 	stableSubject string // for a message with an ID: the subject depends only on the delay
 	guessedLevel  string // the level in subject; empty if the level was not guessed
-	delay         string // the delay as a header value; only set by in
+	delay         string // the delay as a header value; only in a delayAddress
 	due           time.Time
-	byLevel       bool // the caller named the level
-	schedule      bool // a series of the caller determines the due time
+	callerLevel   bool // the caller named the level
+	schedule      bool // the table of a series determines the due time
 	err           error
 }
 
-// in returns the address for a delay. If a level probably has that delay, the subject is the level's subject, which
-// saves the hop through the intake.
-func (c *Client) in(target string, delay time.Duration) address {
+// delayAddress returns the address for a delay. If a level probably has that delay, the subject is the level's subject,
+// which saves the hop through the intake.
+func (c *Client) delayAddress(target string, delay time.Duration) address {
 	names, text := c.policy.Names, levels.FormatDuration(delay)
 	a := address{target: target, subject: names.In(text, target), delay: text}
 	a.stableSubject = a.subject
@@ -47,9 +47,9 @@ func (c *Client) in(target string, delay time.Duration) address {
 	return a
 }
 
-// at returns the address for a time. A level with Delay-Until would save a hop, but the message may become a dead
-// letter: see the package comment.
-func (c *Client) at(target string, due time.Time) address {
+// timeAddress returns the address for a time. A level with Delay-Until would save a hop, but the message may become a
+// dead letter: see the package comment.
+func (c *Client) timeAddress(target string, due time.Time) address {
 	a := address{target: target, subject: c.policy.Names.At(message.TimeToken(due), target), due: due}
 	a.stableSubject = a.subject
 	if due.IsZero() {
@@ -58,9 +58,10 @@ func (c *Client) at(target string, due time.Time) address {
 	return a
 }
 
-func (c *Client) level(target, level string) address {
+func (c *Client) levelAddress(target, level string) address {
 	names := c.policy.Names
-	a := address{target: target, subject: names.Level(level, target), fallback: names.In(level, target), byLevel: true}
+	a := address{target: target, subject: names.Level(level, target), callerLevel: true}
+	a.fallback = names.In(level, target)
 	a.stableSubject = a.subject
 	if strings.Contains(level, ".") { // the part after the dot would become part of the target
 		a.err = fmt.Errorf("%w: the level %q: want no dot", ErrBadTime, level)
@@ -90,10 +91,10 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 	for _, o := range opts {
 		o(&settings)
 	}
-	if !a.byLevel && !settings.until.IsZero() {
+	if !a.callerLevel && !settings.until.IsZero() {
 		settings.refuse("Until is only for Level")
 	}
-	a = c.timer(a, &settings)
+	a = c.timerAddress(a, &settings)
 	if settings.err != nil {
 		return nil, settings.err
 	}

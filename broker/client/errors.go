@@ -49,5 +49,5 @@ var (
 	// ErrClosed is returned when the Publisher is closed. The message was not published.
 	ErrClosed = errors.New("the publisher is closed")
 	// ErrGone is returned by Lookup when the message is no longer in its first stream: it was moved or delivered.
-	ErrGone = errors.New("the message has moved on")
+	ErrGone = errors.New("the message is no longer in its first stream")
 )

@@ -14,7 +14,7 @@ import (
 // messages of the level to the intake.
 const skipTime = time.Minute
 
-// plainNames returns the most likely level name of each common duration: the name in the default ladder, or else the
+// plainNames returns one name for each duration of levels.PlainDurations: the name in the default ladder, or else the
 // name with the largest unit. In every broker, the stream of a level or the intake listens on each of these names.
 var plainNames = sync.OnceValue(func() map[time.Duration]string {
 	names := make(map[time.Duration]string)
@@ -79,9 +79,9 @@ func (l *levelGuess) recordMiss(name string, now time.Time) {
 }
 
 // ReadLevels reads the broker's levels from JetStream. They replace Config.Levels. The client needs permission to
-// publish to $JS.API.STREAM.NAMES. For a level with an unusual name, such as 2500s, ReadLevels saves a hop for every
-// message with that delay. After a change of the levels, the due times remain correct, and another call of ReadLevels
-// saves the hops of the new levels.
+// publish to $JS.API.STREAM.NAMES. If the name of a level is no plain duration, such as 2500s, ReadLevels saves a hop
+// for every message with that delay. After a change of the levels, the due times remain correct, and another call of
+// ReadLevels saves the hops of the new levels.
 func (c *Client) ReadLevels(ctx context.Context) error {
 	names := c.policy.Names
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -90,7 +90,7 @@ func (c *Client) ReadLevels(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the levels: %w", err)
 	}
-	var levelNames []string // of levels that accept messages; a retired level has no client subjects
+	var levelNames []string // a retired level has no subject for clients
 	for _, s := range streams {
 		if level, ok := strings.CutPrefix(s, names.LevelStream("")); ok && s != names.IntakeStream() {
 			levelNames = append(levelNames, level)

@@ -69,7 +69,7 @@ func ID(id string) Option {
 	}
 }
 
-// Expires makes the message a dead letter if it is not delivered within a time after its due time.
+// Expires makes the message a dead letter if the wait passes after its due time without a delivery.
 func Expires(wait time.Duration) Option {
 	return func(o *options) {
 		if wait < 0 {

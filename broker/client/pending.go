@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// attemptTimeout is the timeout of each publish of tryUntilCertain.
+	// attemptTimeout is the timeout of each publish of changeTimer.
 	attemptTimeout = time.Second
-	// retryInterval is the time between two attempts of tryUntilCertain.
+	// retryInterval is the time between two attempts of changeTimer.
 	retryInterval = 50 * time.Millisecond
 )
 
@@ -36,17 +36,17 @@ func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	if r.client == nil {
 		return false, fmt.Errorf("%w: no key: only a message with Cancelable or Key can be cancelled", ErrBadOption)
 	}
-	return r.client.tryUntilCertain(ctx, r.Key, r.target, r.Sequence, r.client.cancelEntry)
+	return r.client.changeTimer(ctx, r.Key, r.target, r.Sequence, r.client.cancelEntry)
 }
 
-// CancelPending cancels the timer of the key and the target if it is pending or paused, also if it was set again. It
+// CancelPending cancels the timer of the key and the target, with any generation, if it is pending or paused. It
 // reports whether the cancel was in time. True means that the pending timer will never be delivered. False means that
 // no timer was pending: it has fired, was cancelled, or was never set.
 //
 // CancelPending needs no running broker, and the permission of [Client.Timer]. It reads and publishes again until the
 // outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call CancelPending again.
 func (c *Client) CancelPending(ctx context.Context, key, target string) (cancelled bool, err error) {
-	return c.tryUntilCertain(ctx, key, target, 0, c.cancelEntry)
+	return c.changeTimer(ctx, key, target, 0, c.cancelEntry)
 }
 
 // MovePending makes the pending timer of the key and the target due after a delay from now. It reports whether the move
@@ -54,7 +54,7 @@ func (c *Client) CancelPending(ctx context.Context, key, target string) (cancell
 // errors see CancelPending. For a series it returns ErrBadOption: to move its next round, use [Client.Postpone].
 func (c *Client) MovePending(ctx context.Context, key, target string, delay time.Duration) (moved bool, err error) {
 	value := levels.FormatDuration(delay)
-	return c.tryUntilCertain(ctx, key, target, 0, func(e lastEntry, token string) (*nats.Msg, error) {
+	return c.changeTimer(ctx, key, target, 0, func(e lastEntry, token string) (*nats.Msg, error) {
 		if e.entry.Series != nil {
 			return nil, fmt.Errorf("%w: the timer %s of %s recurs: use Postpone", ErrBadOption, key, target)
 		}
@@ -81,12 +81,12 @@ func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
 	return &nats.Msg{Subject: e.in.Subject, Header: nats.Header(entry.CancelHeader(e.in.Sequence, token))}, nil
 }
 
-// tryUntilCertain publishes a change of a timer until its outcome is certain, and reports whether the change was made.
-// It changes only this generation or, if generation is zero, any pending generation. A generation is the
-// sequence of the entry that set the timer. Each call puts a random token into its entry. If the answer is lost, the
-// call finds its entry by the token. It does the same if the stream's old leader has refused an entry that the new
-// leader has stored.
-func (c *Client) tryUntilCertain(
+// changeTimer publishes a change of a timer until its outcome is certain, and reports whether the change was made.
+// It changes only the given generation or, if generation is zero, any pending generation. A generation is the sequence
+// of the entry that set the timer. Each call puts a random token into its entry. If the answer is lost, the call finds
+// its entry by the token. It does the same if the stream's old leader has refused an entry that the new leader has
+// stored.
+func (c *Client) changeTimer(
 	ctx context.Context, key, target string, generation uint64,
 	change func(e lastEntry, token string) (*nats.Msg, error),
 ) (changed bool, err error) {

@@ -42,21 +42,21 @@ func (c *Client) Publisher(window int) *Publisher {
 func (p *Publisher) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (*Pending, error) {
-	return p.publish(ctx, p.client.in(target, delay), body, opts)
+	return p.publish(ctx, p.client.delayAddress(target, delay), body, opts)
 }
 
 // At publishes a message like Client.At, and does not wait for the answer: see In.
 func (p *Publisher) At(
 	ctx context.Context, target string, due time.Time, body []byte, opts ...Option,
 ) (*Pending, error) {
-	return p.publish(ctx, p.client.at(target, due), body, opts)
+	return p.publish(ctx, p.client.timeAddress(target, due), body, opts)
 }
 
 // Level publishes a message like Client.Level, and does not wait for the answer: see In.
 func (p *Publisher) Level(
 	ctx context.Context, target, level string, body []byte, opts ...Option,
 ) (*Pending, error) {
-	return p.publish(ctx, p.client.level(target, level), body, opts)
+	return p.publish(ctx, p.client.levelAddress(target, level), body, opts)
 }
 
 func (p *Publisher) publish(ctx context.Context, a address, body []byte, opts []Option) (*Pending, error) {

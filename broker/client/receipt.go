@@ -12,7 +12,7 @@ import (
 type Receipt struct {
 	Stream    string
 	Sequence  uint64
-	Duplicate bool // a message with this ID was stored before; its delay applies
+	Duplicate bool // a message with this ID was stored before; the delay of that message applies
 
 	// Due is the due time of the message. While Accepted is zero, Due is an estimate by the clock of this host.
 	Due time.Time

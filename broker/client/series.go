@@ -64,13 +64,13 @@ func Jitter(limit time.Duration) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
 }
 
-// Missed is the policy for rounds of a series that were due while no broker could fire them.
+// Missed is the policy for missed rounds, which were due while the series was paused, or while no broker fired them.
 type Missed = timetable.Missed
 
 // The policies for missed rounds. The default is MissedOne.
 const (
 	MissedSkip = timetable.Skip // no missed round fires; the series continues with the next future round
-	MissedOne  = timetable.One  // one missed round fires late; the series continues with the next future round
+	MissedOne  = timetable.One  // the first missed round fires late; the series continues with the next future round
 	MissedAll  = timetable.All  // each missed round fires, in order
 )
 

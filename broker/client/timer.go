@@ -43,9 +43,9 @@ func ifGeneration(generation uint64) Option {
 
 // Debounce makes further calls with the same key postpone the timer. The timer fires when no call has come for the
 // delay of In, and at the latest when maxWait has passed since the first call. The body of the last call is delivered.
-// MaxWait must be at least the delay. Such calls form a run. A call without Debounce, a cancel, or the delivery ends
-// the run. [Receipt] and [Timer] ignore maxWait, so their Due may be later than the delivery. Debounce needs Key and
-// In.
+// MaxWait must be at least the delay. Consecutive calls with Debounce are a run. A call without Debounce, a cancel, or
+// the delivery ends the run. [Receipt] and [Timer] ignore maxWait, so their Due may be later than the delivery.
+// Debounce needs Key and In.
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
@@ -63,9 +63,9 @@ type timerOptions struct {
 	debounced  bool
 }
 
-// timer returns the address of a named timer, and sets the header with its delay or its due time. For any other
+// timerAddress returns the address of a named timer, and sets the header with its delay or its due time. For any other
 // message, it returns a.
-func (c *Client) timer(a address, o *options) address {
+func (c *Client) timerAddress(a address, o *options) address {
 	if o.timer.cancelable && !o.timer.isTimer {
 		o.timer.generateKey()
 	}
@@ -84,7 +84,7 @@ func (c *Client) timer(a address, o *options) address {
 	case a.schedule && !(n.isTimer && n.recurs):
 		o.refuse("Schedule needs Key, and Every or Cron")
 	case !n.isTimer:
-	case a.byLevel:
+	case a.callerLevel:
 		o.refuse("Level is not for a named timer: use In or At")
 	case o.brokerHeader.Get(nats.MsgIdHdr) != "":
 		o.refuse("ID is not for a named timer, whose key is its identity")
@@ -207,7 +207,7 @@ type Timer struct {
 	Body       []byte    // set if the timer is pending or fired
 
 	// Series and Round are set for a recurring timer that is pending, paused, or fired for the last time. Series is the
-	// generation of its first set. Round counts from 1.
+	// generation of its set. Round counts from 1.
 	Series uint64
 	Round  int
 }

@@ -63,8 +63,8 @@ func (f *Fake) setLast(in message.Incoming) entry.Entry {
 	return e
 }
 
-// fire stores the result of a due timer: the end of the timer, or the next round. It returns false for a missed round,
-// and otherwise true. For a message without a timer, it only returns true.
+// fire stores the result of a due timer: the end of the timer, or the next round. It returns false for a missed round
+// that does not fire, and otherwise true. For a message without a timer, fire stores nothing.
 func (f *Fake) fire(r Request) bool {
 	if _, ok := f.timers[r.Subject]; !ok {
 		return true
