@@ -18,8 +18,8 @@
 //
 //   - No overshoot: [Ladder.Next] returns no level longer than the remaining time. The levels of a chain and the rest
 //     on the wheel add up to the delay, to the nanosecond.
-//   - Stateless: the next level depends only on the remaining time, because the message carries its due time. Any
-//     broker with any ladder can continue any chain, and levels can be added and removed while messages wait.
+//   - The next level depends only on the remaining time, and the message carries its due time. Any broker with any
+//     ladder can continue any chain, and levels can be added and removed while messages wait.
 //   - Rounding up: [FormatDuration] may return a duration that is longer by less than a millisecond, but never a
 //     shorter duration.
 //   - No two levels are equally long: they would be one queue in two streams.
@@ -84,11 +84,11 @@
 //
 // # A millisecond short
 //
-// If a message reaches the broker a millisecond late, its level does not fit any more. This is the most expensive case:
-// 2h is one hop, 2h-1ms is six hops (90m 20m 9m 45s 10s 3s), and 14d-1ms is twelve. But the number of hops has a bound:
-// a message with delay d never passes more levels than the worst delay up to d, for any loss of time on its way. After
-// a first level L, a remaining time r of at most d-L is left. If r is not below the horizon, the delay L+r, which is at
-// most d, begins with the same L and needs as many hops.
+// If a message reaches the broker a millisecond late, the level of its delay does not fit any more. This is the most
+// expensive case: 2h is one hop, 2h-1ms is six hops (90m 20m 9m 45s 10s 3s), and 14d-1ms is twelve. But the number of
+// hops has a bound: a message with delay d never passes more levels than the worst delay up to d, for any loss of time
+// on its way. After a first level L, a remaining time r of at most d-L is left. If r is not below the horizon, the
+// delay L+r, which is at most d, begins with the same L and needs as many hops.
 //
 // A broker avoids most of these hops: messages leave a level 50 ms before its end (the lookahead), which compensates
 // for the time in the intake. A caller may also add a part of the lookahead to the remaining time, as slack. The table

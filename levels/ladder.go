@@ -167,8 +167,8 @@ func (l Ladder) LongestWithin(d time.Duration) (Level, bool) {
 	return l.levels[n-1], true
 }
 
-// LeaveTime returns the time at which a message leaves a level whose delay ends at end. If the time from end to the due
-// time is too short for another hop, the message leaves at its due time. Otherwise it leaves at end.
+// LeaveTime returns the time at which a message leaves a level whose delay ends at end. If the time from end to due is
+// at most the horizon, the message leaves at due. Otherwise the message leaves at end.
 func (l Ladder) LeaveTime(end, due time.Time) time.Time {
 	if due.Sub(end) <= l.Horizon() {
 		return due
@@ -176,7 +176,7 @@ func (l Ladder) LeaveTime(end, due time.Time) time.Time {
 	return end
 }
 
-// String returns the names from the shortest level to the longest, as [Parse] reads them.
+// String returns the names from the shortest level to the longest, in a form that [Parse] accepts.
 func (l Ladder) String() string {
 	names := make([]string, len(l.levels))
 	for i, level := range l.levels {

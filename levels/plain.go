@@ -12,7 +12,7 @@ var plainRuns = []struct {
 	{"ms", 1000, 5000, 500},
 	{"ms", 10_000, 60_000, 10_000},
 
-	{"s", 0, 300, 1}, // from 0s, which a program may write when no time remains
+	{"s", 0, 300, 1}, // 0s is included: a program may write it when no time remains
 	{"s", 360, 900, 60},
 	{"s", 1200, 3600, 600},
 	{"s", 7200, 21_600, 3600},

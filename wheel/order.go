@@ -14,7 +14,7 @@ type order struct {
 	edge     instant
 	heap     itemHeap // due at or before edge
 	run      []item   // due at or before edge, sorted
-	runIndex int      // of the first item of the run that was not popped
+	runIndex int      // index of the next item of run
 	rings    rings    // due after edge
 	len      int
 }
@@ -49,7 +49,7 @@ func (o *order) peek() *item {
 	return &o.run[o.runIndex]
 }
 
-// pop removes the item that peek has returned immediately before.
+// pop removes the item that the preceding call of peek returned.
 func (o *order) pop() {
 	o.len--
 	if o.heapFirst() {
@@ -111,7 +111,7 @@ func (o *order) sweep(keep func(Handle) bool) {
 			o.run = append(o.run, it)
 		}
 	}
-	// The heap is rebuilt in the same memory: a push never writes to an index that was not read.
+	// The heap is rebuilt in the same memory: a push writes only to an index that the loop has read.
 	items := o.heap
 	o.heap = o.heap[:0]
 	for _, it := range items {

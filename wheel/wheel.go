@@ -12,8 +12,9 @@ import (
 // the wheel.
 //
 // A Wheel uses the wall clock of a time, and ignores a monotonic reading. Its range is the range of
-// [time.Time.UnixNano], in whole seconds. A due time before 1677-09-21T00:12:44Z counts as that time. A due time from
-// 2262-04-11T23:47:16Z on never comes: such an entry counts in Len and can be removed, but Next and Advance skip it.
+// [time.Time.UnixNano], in whole seconds. A due time before 1677-09-21T00:12:44Z counts as that time. An entry with a
+// due time of 2262-04-11T23:47:16Z or later never fires. The entry counts in Len and can be removed, but Next and
+// Advance skip it.
 type Wheel[V any] struct {
 	slab  slab[V]
 	order order

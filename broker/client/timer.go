@@ -238,7 +238,7 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	case e.Kind == entry.Cancel:
 		t = Timer{State: StateCancelled, Generation: e.Cancelled}
 	case e.Kind == entry.Over:
-		t = Timer{State: State(e.By), Generation: e.Generation}
+		t = Timer{State: State(e.Outcome), Generation: e.Generation}
 	case e.Problem != nil: // an invalid set
 		t = Timer{State: StateDead, Generation: e.Generation}
 	}

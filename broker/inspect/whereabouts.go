@@ -135,9 +135,9 @@ func (s *search) describeEntry(in message.Incoming, e entry.Entry) Whereabouts {
 	case entry.Paused:
 		w.Answer = "a series that is paused: " + e.Summary()
 	case entry.Fired:
-		w.Answer = "fired by " + e.By + ", not yet delivered"
+		w.Answer = "fired by " + e.Instance + ", not yet delivered"
 	case entry.Over:
-		w.Accepted, w.Answer = s.ID.At, "ended: "+e.By
+		w.Accepted, w.Answer = s.ID.At, "ended: "+string(e.Outcome)
 	default:
 		w.Answer = "an entry without a valid seal of a broker"
 	}

@@ -7,17 +7,17 @@
 //
 // A timer is a subject delaytimer.<key>.<target…> of the stream DELAY_TIMERS. The messages of the subject are its
 // entries, and the last entry is the timer's state. The message that sets a timer is its set; the sequence of the set
-// is the generation of the timer. A firing is the entry that records that a generation fires. A marker, in a level,
-// makes the broker look at the timer when it is due; an armed timer has a marker.
+// is the generation of the timer. A firing is the entry that a broker stores before it delivers a generation. A marker
+// is a message in a level; when it is due, the broker reads the timer. An armed timer has a marker.
 //
 //	                    the leader puts these publishes into one order
 //	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over (the outcome) ──▶ no entry
 //	        ├─▶ cancel ──▶ no entry
 //	        └─▶ set h     moved, or replaced
 //
-// Every state change is one publish that expects generation g to be the last entry of its subject. So exactly one of
-// fire, cancel, move and replace succeeds. Clients publish all but the firing themselves, and get exact answers even
-// while no broker runs.
+// Every state change is one publish that expects generation g to be the last entry of its subject. So at most one state
+// change of a generation succeeds. Clients publish all but the firing themselves, and get exact answers even while no
+// broker runs.
 //
 // # Invariants
 //
@@ -27,14 +27,13 @@
 //   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if the
 //     last entry is not the firing, the broker reads the entry right behind the generation.
 //   - The last entry of a subject is removed only after all entries before it. Each delete waits for the answer to the
-//     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers a deleted entry,
-//     all entries behind that one are recovered, too. (An entry that is not the last one may be removed at any time.)
-//     One exception: an instance that has not settled a firing does not remove it, but removes the entries before and
-//     after it.
+//     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers a deleted entry, it
+//     also recovers all entries behind that one. An entry that is not the last one may be removed at any time. One
+//     exception to the first rule: a firing stays until it is settled, and entries behind it are removed before it.
 //   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep,
 //     a scan of the stream, finds timers that are overdue by a minute. A sweep runs when an instance becomes the owner
-//     of the lane. Later sweeps take a hundredth of a core: one runs each minute with up to 200,000 timers, each five
-//     minutes with a million, and at least hourly.
+//     of the lane. Later sweeps take at most a hundredth of a core. They run each minute with up to 200,000 timers, and
+//     every five minutes with a million. With any number of timers, one runs at least hourly.
 //   - A claim is the publish of a firing. It expects the generation, so the leader's answer also proves whether the
 //     timer was pending. The worker reads the body ahead of time, from any replica. An entry never changes, so a copy
 //     with the sequence and the timestamp of the generation is that entry, even if the replica lags.
@@ -62,14 +61,14 @@
 // timer that a client replaces every two seconds has one entry and no marker (TestTimerResetByHeartbeats). While memory
 // is short, sets do not wait.
 //
-// The worker reads more only in three cases: an answer is missing or is a refusal; another instance has settled the
-// previous round; or a set without a marker fires, and earlier sets may be left. If replicas cannot be asked (no
-// permission, no allow_direct, no answer), the worker reads due timers from the leader.
+// The worker reads more if an answer is missing or is a refusal, if another instance has settled the previous round, or
+// if a set without a marker fires, since earlier sets may be left. If replicas cannot be asked (no permission, no
+// allow_direct, no answer), the worker reads due timers from the leader.
 //
-// The worker removes a generation, its firing and the outcome without a read: each expected the entry before it, so no
-// other entry lies between them. Entries before the generation were removed when the marker was stored, but a killed
-// server may have forgotten these deletes. So before the worker removes the last entry of a subject, it checks that
-// this entry is also the first one.
+// The worker removes a generation, its firing and the outcome without a read: the firing expected the generation, and
+// the outcome expected the firing, so no other entry lies between them. Entries before the generation were removed when
+// the marker was stored, but a killed server may have forgotten these deletes. So before the worker removes the last
+// entry of a subject, it checks that this entry is also the first one.
 //
 // # Crashes
 //
@@ -92,13 +91,13 @@
 //	                                  reads from the leader
 //	a replica lags, or lacks the      the worker reads from the leader         TestCopied
 //	entry
-//	a server recovers an old entry    it is removed first, or is not the last  TestRemoveKnownEntries
+//	a server recovers an old entry    it is removed before the last entry      TestRemoveKnownEntries
 //	a client sets the timer over      the firing is delivered; the set is a    TestTimerReplacedWhileFiring
 //	its firing                        separate timer
 //	that second timer ends first      the firing stays until it is settled     TestFiringKeptUntilSettled
-//	two owners at the same time       one claim is refused, and waits          TestTimerWithTwoOwners
+//	two owners at the same time       one claim is refused; its owner waits    TestTimerWithTwoOwners
 //	the stream is full                firing is late; cancel still works       TestTimerWithoutRoom
-//	a sweep pass fails                the next pass runs a minute later        TestSweepAfterTrouble
+//	a sweep fails                     the next sweep runs a minute later       TestSweepAfterTrouble
 //	a server is killed                later entries are recovered, too         TestTimersOnKill, test/fault
 //
 // # Series
@@ -113,7 +112,7 @@
 // Rules for a series:
 //
 //   - A round's own entry is removed when the round is settled, and only then. The next round's entry stays. So a round
-//     is settled if, and only if, its entry is gone and the next round's entry is known.
+//     is settled if, and only if, its entry is removed and the next round's entry exists.
 //   - A round fires only when the earlier rounds are settled. So at most one round of a series is on its way. The next
 //     round may be moved, paused or given another table meanwhile. So a round's own entry does not show whether the
 //     earlier rounds are settled: the worker reads all remaining entries of the series.
@@ -130,9 +129,9 @@
 //	- and that later entry ends      it stays until the round is settled       TestCancelStaysOverRounds
 //	delivered, entry not removed     delivered under the same id, removed      TestRoundDeliveredAndNotRemoved
 //	next round's marker is lost      the sweep finds the next round            TestRoundFoundBySweep
-//	next round is due too early      it waits, and may be missed               TestRoundWaitsForPrevious
-//	- and was moved                  it waits, and may be missed               TestChangedRoundWaitsForPrevious
-//	- and is read for its marker     it waits, and may be missed               TestRoundFromMarkerWaitsForPrevious
+//	previous round is not settled    the next waits, and may be missed         TestRoundWaitsForPrevious
+//	- and the next was moved         the next waits, and may be missed         TestChangedRoundWaitsForPrevious
+//	- and the instance has crashed   the next waits, and may be missed         TestRoundFromMarkerWaitsForPrevious
 //	two owners for a long time       one claim is refused, and finds the       TestRoundWithTwoOwners
 //	                                 round settled
 //	kills, while clocks change       each occurrence fires once                TestSeriesThroughChangesOfClocks
@@ -162,7 +161,7 @@
 //	next run begun                    the end, or the lack of earlier sets, shows it  TestDebounceBeginsAnew
 //	run is read during its removal    the first set is gone: the run is read again    TestRunEndsWhileItIsRead
 //
-// At a hundred sets a second, each costs the set and one delete. The end of the run costs eight reads
+// At a hundred sets a second, each set costs its publish and one delete. The end of the run costs eight reads
 // (TestOperationsOfDebounce).
 //
 // # Tried and rejected
@@ -180,13 +179,14 @@
 // each time.
 //
 // A claim without the body, which is in the set. It would save less than 1 of 25 µs for a body of 256 bytes, and 85 µs
-// for one of 64 KiB. But an older broker that finds such a claim would deliver an empty body, or, with a newer format,
-// would leave fired timers to a newer broker.
+// for one of 64 KiB. But an older broker that finds such a claim would deliver an empty body. With a newer format, it
+// would leave the fired timer to a newer broker.
 //
 // Markers that are reused when a set is replaced by a later one. An older broker drops such a marker, so in a rolling
 // upgrade only the sweep would find the timer. Instead, a set waits before its marker is sent.
 //
-// New markers after a purge of a level. They would save minutes, and cost a scan of all timers.
+// New markers after a purge of a level. They would save the minutes until the next sweep, and cost a scan of all
+// timers.
 //
 // For series, two publishes: a firing, and then the set of the next round. A crash between them ends the series, or the
 // recovery creates the round twice.

@@ -8,8 +8,8 @@ import (
 )
 
 // ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is longer
-// than the lifetime of a lease after the last successful heartbeat. RosterTimeout is enough if the table of owners,
-// which is not older, shows that the other instance owns no lane.
+// than a lease lasts after its last successful heartbeat. RosterTimeout is for an instance that owns no lane, according
+// to the table of owners.
 const (
 	ClaimTimeout  = 6 * time.Second
 	RosterTimeout = 2 * time.Second
@@ -22,12 +22,12 @@ const StaleFor = 10 * time.Second
 // State is the state of a timer: the last entry of its subject, as the leader of the stream returns it. If a client has
 // published over a firing, State is the firing, or its outcome.
 type State struct {
-	NoEntry      bool      // the subject had no entry after LastSeq was read
+	NoEntry      bool      // the subject has no entry; it was read after LastSeq
 	LastSeq      uint64    // a sequence that the stream has reached; its last one if no entry is as new as the generation
-	Created      time.Time // when the stream was created; set together with LastSeq
+	Created      time.Time // when the stream was created
 	ProvenBehind bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
 	Settled      bool      // the entry records the firing of a round, and that round is settled
-	IsFirst      bool      // no entry is left before this entry
+	IsFirst      bool      // the subject has no earlier entry
 	Sequence     uint64
 	At           time.Time // when the entry was stored
 	Entry        entry.Entry

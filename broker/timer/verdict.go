@@ -22,7 +22,7 @@ const (
 	Retime Verb = "retime" // the series continues by another table, with the same body
 )
 
-// Outcome is the outcome of a request. An outcome is final, except Unknown, and Pending as an answer to Get.
+// Outcome is the outcome of a request. The outcome of a change is final, except Unknown.
 type Outcome string
 
 const (
@@ -32,7 +32,7 @@ const (
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
 	Fired     Outcome = "fired"     // for Fire: the timer is due now, with a new generation; for Get: it has fired
 	TooLate   Outcome = "too_late"  // the timer has fired before the request
-	NotFound  Outcome = "not_found" // the timer was never set, or has ended longer ago than the history
+	NotFound  Outcome = "not_found" // the timer was never set, or its history is removed
 	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was changed
 	Unknown   Outcome = "unknown"   // the change may have been made: repeat the request, with the same request ID
 )
@@ -41,7 +41,7 @@ const (
 type Request struct {
 	Verb        Verb
 	Generation  uint64 // the generation to change; zero for any
-	Series      uint64 // the series to change, whichever round is pending; zero for any; exclusive with Generation
+	Series      uint64 // the series to change, whichever round is pending; zero for any; excludes Generation
 	Conditional bool   // for Set: set only if Generation is the last entry; for Generation zero, if no entry exists
 	ID          string // the token of this request, which its entry and later entries of the same timer contain
 }
@@ -61,7 +61,7 @@ type Next int
 const (
 	Reply     Next = iota // return the answer
 	Publish               // publish, and expect the last entry that was read
-	ReadAgain             // read again, since a publish is in doubt; after the timeout, return the answer
+	ReadAgain             // read again, since a publish is in doubt; at the request's timeout, return the answer
 )
 
 // Doubt records the publishes of a request that the stream has not answered. The stream may have stored them, or may
@@ -98,10 +98,8 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 		return a.decidePending(f, doubt)
 	case e.Kind == entry.Cancel:
 		return a.decideCancelled(e, f.Sequence, doubt)
-	case e.Kind == entry.Fired:
-		return a.decideFired(e, "", doubt)
-	case e.Kind == entry.Over:
-		return a.decideFired(e, entry.Outcome(e.By), doubt)
+	case e.Kind == entry.Fired, e.Kind == entry.Over:
+		return a.decideFired(e, doubt)
 	default:
 		unknown.Why = "the last entry is sealed with a secret that this broker does not know yet"
 	}
@@ -126,7 +124,7 @@ func (a Request) decideNone(f State, doubt Doubt) (Next, Answer) {
 	return Reply, Answer{Outcome: NotFound, Generation: a.Generation}
 }
 
-// wrote reports whether this request has written the entry with a generation.
+// wrote reports whether this request has written an entry. Generation is the entry's generation.
 func (a Request) wrote(e entry.Entry, generation uint64) bool {
 	return a.ID != "" && e.Token == a.ID && generation > a.Generation
 }
@@ -170,7 +168,7 @@ func (a Request) decidePending(f State, doubt Doubt) (Next, Answer) {
 }
 
 // conflict returns the answer if the request names another generation than that of the last entry. The argument other
-// describes the last entry; contested adds the outcome.
+// describes the last entry, without the outcome.
 func (a Request) conflict(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Unanswered {
@@ -180,7 +178,7 @@ func (a Request) conflict(other Answer, doubt Doubt) (Next, Answer) {
 	return Reply, other
 }
 
-// decideCancelled decides the case that the last entry is a cancel. Sequence is its sequence.
+// decideCancelled decides the case that the last entry is a cancel.
 func (a Request) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
@@ -207,17 +205,16 @@ func (a Request) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (N
 	return a.conflict(answer, doubt)
 }
 
-// decideFired decides the case that the last entry is a firing or an outcome. Became is the recorded outcome; empty for
-// a firing.
-func (a Request) decideFired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, Answer) {
-	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Delivery: became}
+// decideFired decides the case that the last entry is a firing or an outcome.
+func (a Request) decideFired(e entry.Entry, doubt Doubt) (Next, Answer) {
+	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Delivery: e.Outcome}
 	switch {
 	case a.Verb == Get:
 		answer.Outcome = Fired
 		return Reply, answer
 	case a.Verb != Cancel && a.wrote(e, e.Generation):
 		done := a.Success(e.Generation, e.Request.Due)
-		done.Delivery = became
+		done.Delivery = e.Outcome
 		if a.Verb == Set {
 			done.Outcome = Fired
 		}

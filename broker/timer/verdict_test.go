@@ -12,7 +12,7 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	over := func(generation uint64, what entry.Outcome) State {
 		return State{Sequence: generation + 2, LastSeq: 99,
-			Entry: entry.Entry{Kind: entry.Over, Generation: generation, By: string(what)}}
+			Entry: entry.Entry{Kind: entry.Over, Generation: generation, Outcome: what}}
 	}
 	found := map[string]State{
 		"none":             {NoEntry: true, LastSeq: 99},
@@ -29,7 +29,7 @@ func TestDecide(t *testing.T) {
 		"ours fired": {Sequence: 9, LastSeq: 99,
 			Entry: entry.Entry{Kind: entry.Fired, Generation: 8, Pending: entry.Pending{Token: "mine"}}},
 		"delivered":  over(5, entry.Delivered),
-		"next round": {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5, By: "x"}},
+		"next round": {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5, Instance: "x"}},
 		"moved":      {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5}}, // the round is rescheduled
 		"paused":     {Sequence: 5, LastSeq: 99, Entry: entry.Entry{Kind: entry.Paused}},
 		"unproven":   {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Unproven}},

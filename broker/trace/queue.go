@@ -11,12 +11,12 @@ import (
 	"delaybroker/broker"
 )
 
-// queue holds the messages that wait for their spans. An add never waits for room.
+// queue holds the messages that wait for their spans. add never waits.
 type queue struct {
-	room  int           // maximum number of waiting messages
-	batch int           // maximum number of spans in a request
-	delay time.Duration // maximum time for which a message waits until its batch is full
-	wake  chan struct{} // wakes Run; capacity 1; never closed
+	capacity int           // maximum number of waiting messages
+	batch    int           // maximum number of spans in a request
+	delay    time.Duration // maximum time for which a message waits until its batch is full
+	wake     chan struct{} // wakes Run; capacity 1; never closed
 
 	mu         sync.Mutex // guards the fields below; held only while one message is copied
 	pending    []pendingSpan
@@ -36,7 +36,7 @@ type pendingSpan struct {
 func (q *queue) add(e pendingSpan, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.unsent >= q.room {
+	if q.unsent >= q.capacity {
 		return false
 	}
 	if len(q.pending) == 0 {
@@ -74,7 +74,7 @@ func (q *queue) take(now time.Time, flush bool) (batch []pendingSpan, wait time.
 	return batch, 0
 }
 
-// release releases the room of n messages that take has returned.
+// release makes room for n messages: take has returned n, and their spans are sent or dropped.
 func (q *queue) release(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -124,7 +124,7 @@ func (m *collectedSpans) take() []sdk.ReadOnlySpan {
 // OnEnd collects a span.
 func (m *collectedSpans) OnEnd(s sdk.ReadOnlySpan) { m.spans = append(m.spans, s) }
 
-// OnStart, Shutdown and ForceFlush do nothing: Run stops the exporter.
+// OnStart, Shutdown and ForceFlush do nothing, since Run stops the exporter.
 func (m *collectedSpans) OnStart(context.Context, sdk.ReadWriteSpan) {}
 func (m *collectedSpans) Shutdown(context.Context) error             { return nil }
 func (m *collectedSpans) ForceFlush(context.Context) error           { return nil }

@@ -37,7 +37,7 @@ type Config struct {
 	Exporter sdk.SpanExporter
 }
 
-// Tracer makes and sends the spans of messages. Run must run for this.
+// Tracer makes the spans of messages. Run sends the spans.
 type Tracer struct {
 	sent    atomic.Uint64 // spans that the collector has accepted
 	dropped atomic.Uint64 // spans that found no room in the queue, or that the collector refused
@@ -47,24 +47,24 @@ type Tracer struct {
 	tracer      trace.Tracer
 	queue       queue
 	spans       collectedSpans // only Run uses it
-	timeout     time.Duration  // timeout of a request
+	timeout     time.Duration  // the timeout of an export
 	parentBased bool           // if the producer's context is not sampled, there is no span
 	logLimit    ratelog.Limit
 }
 
-// New returns a tracer. Run sends the spans. Ended may be called before Run. New makes cfg.Log the destination of
-// OpenTelemetry's own errors, for the whole process.
+// New returns a tracer. Ended may be called before Run. New makes cfg.Log the destination of OpenTelemetry's own
+// errors, for the whole process.
 func New(cfg Config) (*Tracer, error) {
 	env := cfg.Environment
 	t := &Tracer{
 		log: cfg.Log, exporter: cfg.Exporter, parentBased: env.parentBased(),
 		timeout: env.milliseconds(envTimeout, defaultTimeout),
 		queue: queue{
-			room: env.number(envQueue, defaultQueue, maxQueue), batch: env.number(envBatch, defaultBatch, maxQueue),
+			capacity: env.number(envQueue, defaultQueue, maxQueue), batch: env.number(envBatch, defaultBatch, maxQueue),
 			delay: env.milliseconds(envDelay, defaultDelay), wake: make(chan struct{}, 1),
 		},
 	}
-	t.queue.batch = min(t.queue.batch, t.queue.room)
+	t.queue.batch = min(t.queue.batch, t.queue.capacity)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.log.Warn("OpenTelemetry", "err", err) }))
 	res, err := resourceOf(cfg.Version)
 	if err != nil {
@@ -102,7 +102,8 @@ func (t *Tracer) Ended(e broker.Ended) {
 	}
 }
 
-// Counts returns the numbers of spans that the collector accepted and that were dropped. It is safe for concurrent use.
+// Counts returns the number of spans that the collector has accepted, and the number of dropped spans. It is safe for
+// concurrent use.
 func (t *Tracer) Counts() (sent, dropped uint64) { return t.sent.Load(), t.dropped.Load() }
 
 // Run sends spans until ctx ends. Then it sends the queued spans, for at most one second.

@@ -101,7 +101,8 @@ func TestDeadLetterIsAnError(t *testing.T) {
 }
 
 // TestSampling: with a sampler that follows the producer's decision, an unsampled message has no span and costs no
-// allocation. Any other sampler decides about all messages. A message without a valid traceparent is up to the sampler.
+// allocation. Any other sampler decides about all messages. The sampler decides about a message without a valid
+// traceparent.
 func TestSampling(t *testing.T) {
 	for _, tt := range []struct {
 		sampler                        string
@@ -140,7 +141,7 @@ func TestSampling(t *testing.T) {
 
 // TestCollectorUnavailable: while the collector accepts no spans, Ended returns immediately. The tracer drops and
 // counts the spans without room, and logs this once a minute. When the collector accepts spans again, the tracer sends
-// the next.
+// the next spans.
 func TestCollectorUnavailable(t *testing.T) {
 	for name, c := range map[string]*collector{
 		"silent": {wait: make(chan struct{})},
@@ -249,7 +250,7 @@ func BenchmarkEnded(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				tr.Ended(e)
-				if len(tr.queue.pending) == tr.queue.room {
+				if len(tr.queue.pending) == tr.queue.capacity {
 					tr.queue.pending, tr.queue.unsent = tr.queue.pending[:0], 0
 				}
 			}

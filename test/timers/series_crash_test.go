@@ -26,7 +26,7 @@ func fireRound(c *harness.Client, subject, instance string) {
 		series, round := r.Round()
 		table := r.Series.Table
 		return r.RoundHeader(generation, entry.Next{
-			By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
+			Instance: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
 		})
 	})
 }

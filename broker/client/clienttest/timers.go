@@ -91,7 +91,7 @@ func (f *Fake) nextRound(r Request, d timetable.Decision) {
 		Round: d.Next, Wait: d.Wait, Table: r.parsed.Series.Table, First: r.parsed.Series.First, Token: r.parsed.Token,
 	}
 	if d.Fire {
-		next.By = "fake"
+		next.Instance = "fake"
 	}
 	f.replace(r.Stream, r.Subject, r.parsed.RoundHeader(r.Sequence, next), r.Body)
 }

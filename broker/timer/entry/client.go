@@ -9,8 +9,8 @@ import (
 
 const headerExpectedSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 
-// expectedGeneration returns the generation that the server required as the last entry of the subject. It is zero if
-// the entry has no valid requirement.
+// expectedGeneration returns the generation that the publish of an entry expected as the last entry of the subject;
+// zero if the publish expected none.
 func expectedGeneration(h message.Header) uint64 {
 	values := h[message.HeaderExpected]
 	if _, other := h[headerExpectedSubject]; len(values) != 1 || other {
@@ -32,8 +32,8 @@ func CancelHeader(generation uint64, token string) message.Header {
 }
 
 // MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. The
-// header keeps the old entry's headers, except for the time, the token, Delay-Max-Wait, and the Nats- headers other
-// than Nats-Msg-Id. Name and value are the header of the new time, Delay-For or Delay-Until.
+// result has the old entry's headers, except for the time, the token, Delay-Max-Wait, and the Nats- headers other than
+// Nats-Msg-Id. Name and value are those of the header with the new time, Delay-For or Delay-Until.
 func MoveHeader(old message.Header, name, value string, generation uint64, token string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {

@@ -17,12 +17,12 @@ const (
 	Cancel               // a client's cancel
 	Fired                // a broker's record of a firing
 	Over                 // a broker's record of an outcome
-	Cursor               // an entry on the subject of the cursor; see timer.ParseCursor
+	Cursor               // an entry that contains the cursor; see timer.ParseCursor
 	Unproven             // an entry that claims to be a broker's, and has a seal under an unknown key
 	Paused               // a broker's set of a series whose next round has no due time
 )
 
-// Outcome is the outcome of a timer. The timer's last entry records it for some time.
+// Outcome is the outcome of a timer. The timer's last entry records the outcome until its history is removed.
 type Outcome string
 
 const (
@@ -40,22 +40,23 @@ type Pending struct {
 	// MaxWait is the maximum time from the first set of the run until the timer fires: see Debounced. Zero means no
 	// bound.
 	MaxWait time.Duration
-	Series  *Series // nil for a timer that fires only once more
+	Series  *Series // nil for a timer that does not recur
 }
 
 // Entry is an entry of the timers' stream.
 type Entry struct {
 	Kind Kind
-	// Pending has the request of the set or of the fired message, and the token of the set or of the cancel.
+	// Pending contains the request of the set or of the fired message, and the token of the set or of the cancel.
 	Pending
 	Problem    *message.Problem // the reason why a set is invalid; nil for a valid one
-	Generation uint64           // in a firing or an outcome, the generation that fired; otherwise the entry's own sequence
-	By         string           // in a firing, the instance that fired the timer; in an outcome, the Outcome
+	Generation uint64           // the generation that fired, in a firing or an outcome; otherwise the entry's own sequence
+	Instance   string           // in a firing, the instance that fired the timer
+	Outcome    Outcome          // in an outcome, the outcome of the timer
 	Cancelled  uint64           // the generation that a cancel has certainly cancelled; zero if the cancel expected none
-	First      bool             // the entry is a set that expected no entry on its subject
+	First      bool             // the entry is a set whose publish expected a subject without entries
 
 	// Replaced and ReplacedRequest are the generation and the request of the replaced round, if a broker wrote the entry
-	// for a series. If By is an instance, that round has fired. If By is empty, it was missed, moved or paused.
+	// for a series. That round has fired if Instance is set. Otherwise it was missed, moved or paused.
 	Replaced        uint64
 	ReplacedRequest message.Request
 }
@@ -63,7 +64,7 @@ type Entry struct {
 // Previous returns the generation of the previous round, if the entry records the firing of that round and sets the
 // next one. For any other entry, Previous returns zero.
 func (e Entry) Previous() uint64 {
-	if e.By == "" {
+	if e.Instance == "" {
 		return 0
 	}
 	return e.Replaced
@@ -114,10 +115,10 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 			First: slices.Equal(in.Header[message.HeaderExpected], []string{"0"}),
 		}
 	}
-	word, _ := s.Value(message.HeaderCancel) // a second Delay-Cancel header does no harm
+	token, _ := s.Value(message.HeaderCancel)
 	return Entry{
 		Kind: Cancel, Generation: in.Sequence, Cancelled: expectedGeneration(in.Header),
-		Pending: Pending{Request: message.Request{Accepted: in.At, Due: in.At}, Token: message.Reason(word)},
+		Pending: Pending{Request: message.Request{Accepted: in.At, Due: in.At}, Token: message.Reason(token)},
 	}
 }
 
@@ -162,12 +163,14 @@ func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
 	if err != nil || g == 0 || g >= in.Sequence || len(in.Header[name]) != 1 {
 		return forged(p, in)
 	}
-	e.Generation, e.By, e.Token = g, rest, firstValue(in.Header[message.HeaderWord])
+	e.Generation, e.Token = g, firstValue(in.Header[message.HeaderWord])
 	if !fired {
+		e.Outcome = Outcome(rest)
 		e.Due, _ = message.ParseTime(firstValue(in.Header[message.HeaderDue]))
 		e.ID = firstValue(in.Header[message.HeaderID])
 		return e
 	}
+	e.Instance = rest
 	addr := p.Names.Parse(in.Subject)
 	target := addr.Target
 	if addr.IsSchedule() {
@@ -206,19 +209,20 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 }
 
 // OverHeader returns the header of the entry that records the outcome of a generation. The stream stores the entry only
-// if the last entry still has the sequence follows. Without fields of a series, all brokers can parse the header.
-func (t Pending) OverHeader(generation, follows uint64, outcome Outcome) message.Header {
+// if the last entry still has the sequence last. The header has no field of a series, so older brokers can parse it,
+// too.
+func (t Pending) OverHeader(generation, last uint64, outcome Outcome) message.Header {
 	h := make(message.Header, 8)
 	message.PutCount(h, message.HeaderFormat, message.FormatTimers)
 	message.Put(h, message.HeaderOver, strconv.FormatUint(generation, 10)+" "+string(outcome))
 	message.Put(h, message.HeaderID, t.ID)
 	message.Put(h, message.HeaderWord, t.Token)
 	message.PutTime(h, message.HeaderDue, t.Due)
-	expect(h, follows)
+	expect(h, last)
 	return h
 }
 
-// format returns the format of the entries and markers of a timer.
+// format returns the number of the format of a timer's entries and markers.
 func format(o message.Origin) string {
 	if o.Series > 0 || o.Scheduler != "" {
 		return strconv.Itoa(message.FormatSeries)

@@ -126,7 +126,7 @@ func timerSet() (*message.Keys, message.Policy, entry.Pending) {
 	return k, p, set
 }
 
-// firedEntry returns an entry of ours, after the set, with a body.
+// firedEntry returns an entry that a broker wrote after the set, with a header and a body.
 func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incoming {
 	t.Helper()
 	k.SealMessage(timerSubject, h, []byte("body"), at)
@@ -166,7 +166,7 @@ func TestFiring(t *testing.T) {
 	in := firedEntry(t, k, set.FiredHeader(7, "me"))
 	e := entry.Parse(p, in)
 	want := set.Request
-	if e.Kind != entry.Fired || e.Generation != 7 || e.By != "me" || e.Problem != nil {
+	if e.Kind != entry.Fired || e.Generation != 7 || e.Instance != "me" || e.Problem != nil {
 		t.Errorf("the firing is parsed as %+v", e)
 	}
 	if !reflect.DeepEqual(e.Request, want) {

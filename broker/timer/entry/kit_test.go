@@ -74,7 +74,7 @@ func markerOf(t testing.TB, k *message.Keys, m entry.Marker, level string) messa
 	return message.Incoming{Stream: "DELAY_" + level, Sequence: 7, At: at, Subject: subject, Header: wire(t, h)}
 }
 
-// wantProblem fails unless p has the code, and a sentence for a header that holds all hints.
+// wantProblem fails unless p has the code, and a sentence that fits into a header and contains all hints.
 func wantProblem(t testing.TB, what string, p *message.Problem, code message.Code, hints ...string) {
 	t.Helper()
 	if p == nil || p.Code != code {

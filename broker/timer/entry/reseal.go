@@ -12,8 +12,8 @@ import (
 // resealed: rounds of series, paused series, and schedules. All other sealed entries are removed soon. The stream
 // stores the new entry only if the old entry is still the last one. The new entry has a new generation.
 //
-// ok is false in three cases: the entry is not pending, or needs no seal; its seal cannot be verified; or the parser
-// would not return the same result for the new entry. For example, an overdue entry may not be set again; it fires.
+// ok is false if the entry is not pending, if it needs no seal, if its seal cannot be verified, or if the new entry
+// would have another meaning. For example, the due time of a schedule may have passed; then the entry stays, and fires.
 func Resealed(p message.Policy, in message.Incoming, now time.Time) (h message.Header, ok bool) {
 	if !ClaimsBroker(p, in) || !sealed(p, in) {
 		return nil, false

@@ -96,7 +96,8 @@ func PutDelivery(h message.Header, origin message.Origin, next time.Time) {
 	}
 }
 
-// delivery parses the headers of PutDelivery. Without the keys or the body, it cannot verify the seal: it ignores them.
+// delivery parses the headers of PutDelivery. Without the keys or the body, delivery cannot verify the seal, and
+// ignores the headers.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (origin message.Origin) {
 	if s.Delay[message.HeaderScheduler] != nil && !in.HeadersOnly && !p.Keys.Empty() && sealed(p, in) {
 		origin.Scheduler, origin.Rollup = firstValue(s.Delay[message.HeaderScheduler]), rollsUp(s)

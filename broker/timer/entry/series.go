@@ -22,8 +22,8 @@ type Series struct {
 	Owner   string    // free text about the owner of the series, for people and their tools
 }
 
-// tableHeaders maps the fields of a time table to their headers. In returns the field of timetable.Settings that has
-// the header's value; it is nil for other fields.
+// tableHeaders maps the fields of a time table to their headers. In returns the field of timetable.Settings for the
+// header's value; nil for a header that timetable.Parse does not parse.
 var tableHeaders = []struct {
 	setting, header string
 	in              func(*timetable.Settings) *string
@@ -48,7 +48,7 @@ func firstTableHeader(s message.Block) string {
 	return ""
 }
 
-// recurs reports whether any header of a time table is given.
+// recurs reports whether a message has any header of a time table.
 func recurs(s message.Block) bool { return firstTableHeader(s) != "" }
 
 // parseTable parses the headers of a time table.
@@ -154,7 +154,8 @@ func (t Pending) Options() message.Header {
 	return h
 }
 
-// Summary describes the time table for people: "every 15m, round 7". It is empty for a timer that fires only once more.
+// Summary describes the time table for people: "every 15m, round 7". The result is empty for a timer that does not
+// recur.
 func (t Pending) Summary() string {
 	if t.Series == nil {
 		return ""
@@ -171,12 +172,12 @@ func (t Pending) Round() (timetable.Series, timetable.Round) {
 
 // Next is the round that an entry sets in place of the pending one.
 type Next struct {
-	By    string          // the instance that fires the pending round; empty if it does not fire
-	Round timetable.Round // the new round; its Due is zero for a pause
-	Wait  time.Time       // the earliest time at which the new round may fire; zero if that is its due time
-	Table timetable.Table // the time table of the series from now on
-	First time.Time       // the planned time of the first round from now on
-	Token string          // the token of the client's request; for a firing, the token of the pending round
+	Instance string          // the instance that fires the pending round; empty if the round does not fire
+	Round    timetable.Round // the new round; its Due is zero for a pause
+	Wait     time.Time       // the earliest time at which the new round may fire; zero if that is its due time
+	Table    timetable.Table // the time table of the series from now on
+	First    time.Time       // the planned time of the first round from now on
+	Token    string          // the token of the client's request; for a firing, the token of the pending round
 }
 
 // RoundHeader returns the header of the entry that replaces the pending round. The stream stores the entry only if the
@@ -188,7 +189,7 @@ func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 			t.Expires = t.Due.Add(t.Expires.Sub(time.Time{}))
 		}
 	}
-	h := t.FiredHeader(generation, n.By)
+	h := t.FiredHeader(generation, n.Instance)
 	w := n.Table.Settings()
 	for _, header := range tableHeaders {
 		if header.in != nil {
@@ -204,8 +205,8 @@ func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	return h
 }
 
-// parseRound parses a header made by RoundHeader, whose seal is verified. E is the result of parsing it as a firing.
-// The entry must expect the generation that it replaced.
+// parseRound parses an entry with a RoundHeader, whose seal is verified. E is the result of parsing the entry as a
+// firing. The publish of a valid entry expected the generation that the entry replaced.
 func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry) Entry {
 	if e.Problem != nil && e.Problem.Code == message.NewerFormat {
 		return e
@@ -230,7 +231,7 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 	if !before.Expires.IsZero() {
 		r.Expires = due.Add(before.Expires.Sub(before.Due))
 	}
-	if e.By != "" {
+	if e.Instance != "" {
 		origin.Round++
 	}
 	if origin.Scheduler != "" {
@@ -238,7 +239,7 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 	}
 	entry := Entry{
 		Kind: Set, Pending: Pending{Request: r.WithOrigin(origin), Token: e.Token, Series: &next},
-		Problem: e.Problem, Generation: in.Sequence, By: e.By, Replaced: e.Generation, ReplacedRequest: before,
+		Problem: e.Problem, Generation: in.Sequence, Instance: e.Instance, Replaced: e.Generation, ReplacedRequest: before,
 	}
 	if due.IsZero() {
 		entry.Kind = Paused

@@ -26,7 +26,7 @@ func IsExtra(n message.Names, subject string) bool {
 }
 
 // ParseSet parses an entry as the set of a timer, written by a client or a broker. If there is a problem, the result
-// has the fields that could be parsed. Unlike that of Parse, the problem does not mention the replaced entry.
+// has the fields that could be parsed. The problem does not mention the replaced entry, unlike a problem of Parse.
 func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	if in.Header[message.HeaderFirst] != nil && in.Header[message.HeaderFired] != nil { // a round
 		e := parseSealed(p, in, true)
@@ -83,7 +83,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 	case message.IsServerAnswer(in.Header):
 		return message.Problemf(message.BadInternal,
 			"the entry is the server's answer to a client's read of another message, and not a request")
-	case addr.IsSchedule() && !sealed(p, in): // a client's own entry would give any target in a header
+	case addr.IsSchedule() && !sealed(p, in): // a client could name any target in the header of an unsealed entry
 		return message.Problemf(message.BadTimer, "keys that begin with _ are reserved for the broker: publish on the "+
 			"schedule's subject, %s", message.Excerpt(addr.Target))
 	case addr.IsSchedule():
@@ -116,8 +116,8 @@ func CheckKey(key string) *message.Problem {
 	return nil
 }
 
-// parseDue returns the due time by the headers Delay-For and Delay-Until of a set. It is zero if only the time table
-// determines the due time.
+// parseDue returns the due time by the headers Delay-For and Delay-Until of a set; zero if the set has neither, and has
+// a time table.
 func parseDue(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
 	wait, problem := s.Value(message.HeaderFor)
 	until, untilProblem := s.Value(message.HeaderUntil)
@@ -172,8 +172,8 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 	return limit, p.CheckDelay(in.At, in.At.Add(limit))
 }
 
-// targetOf returns the target of a set. For a schedule, the target is in a sealed header: package schedules has checked
-// that the client may use it.
+// targetOf returns the target of a set. For a schedule, the target is in a sealed header, and package schedules has
+// checked that the client may use the target.
 func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (string, *message.Problem) {
 	if !addr.IsSchedule() {
 		return p.ClientTarget(addr, m)

@@ -2,8 +2,8 @@ package entry
 
 import "delaybroker/broker/message"
 
-// sealed reports whether an entry has a broker's seal. If the body was not read, it checks the header only. Entries of
-// any age need the seal: older brokers sealed such entries, too.
+// sealed reports whether an entry has a broker's seal. If the body was not read, sealed checks only the header. Entries
+// of any age need the seal, since older brokers sealed their entries, too.
 func sealed(p message.Policy, in message.Incoming) bool {
 	return p.Keys.Trusts(in, message.TrustSealed)
 }

@@ -127,7 +127,7 @@ func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	s, round := r.Round()
 	n := entry.Next{Round: round, Table: r.Series.Table, First: s.First}
 	if fires {
-		n.By, n.Round = "other", r.Series.Table.Decide(s, round, r.Due).Next
+		n.Instance, n.Round = "other", r.Series.Table.Decide(s, round, r.Due).Next
 	}
 	return r.RoundHeader(sequence, n)
 }

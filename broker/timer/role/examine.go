@@ -144,7 +144,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 		found.ProvenBehind = local.Sub(a.behindSince) >= timer.StaleFor
 	}
 	var claimTimeout time.Duration
-	if by := found.Entry.By; by != "" {
+	if by := found.Entry.Instance; by != "" {
 		claimTimeout = s.ClaimTimeout(by)
 	}
 	next := a.judge(found, s.Instance, now.Stamp(), claimTimeout)
@@ -180,7 +180,7 @@ func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout 
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
 		return drop // the stream was deleted or restored since, and the generation is used again
 	}
-	if claimEnd := found.At.Add(claimTimeout); e.By != by && now.Before(claimEnd) {
+	if claimEnd := found.At.Add(claimTimeout); e.Instance != by && now.Before(claimEnd) {
 		return Step{Kind: Hold, At: leader.At(claimEnd)} // another instance has stored the firing, and may be delivering
 	}
 	return Step{Kind: Deliver}

@@ -14,13 +14,13 @@ func TestJudge(t *testing.T) {
 	fired := func(generation uint64, by string) entry.Entry {
 		id := message.ID{Stream: "DELAY_TIMERS", Sequence: generation, At: set}.String()
 		return entry.Entry{
-			Kind: entry.Fired, Generation: generation, By: by, Pending: entry.Pending{Request: message.Request{ID: id}},
+			Kind: entry.Fired, Generation: generation, Instance: by, Pending: entry.Pending{Request: message.Request{ID: id}},
 		}
 	}
 	foreign := fired(7, "other")
 	foreign.Request.ID = message.ID{Stream: "DELAY_TIMERS", Sequence: 7, At: set.Add(1)}.String()
 	next := func(by string) entry.Entry {
-		return entry.Entry{Replaced: 7, By: by, ReplacedRequest: fired(7, by).Request}
+		return entry.Entry{Replaced: 7, Instance: by, ReplacedRequest: fired(7, by).Request}
 	}
 	entryOf := func(kind entry.Kind) entry.Entry { return entry.Entry{Kind: kind} }
 	const sec = time.Second

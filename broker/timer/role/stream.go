@@ -146,7 +146,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	d := t.Series.Table.Decide(series, round, now)
 	a.Skipped = d.Skipped
 	next := entry.Next{
-		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: t.Series.Table, First: series.First, Token: t.Token,
+		Instance: s.Instance, Round: d.Next, Wait: d.Wait, Table: t.Series.Table, First: series.First, Token: t.Token,
 	}
 	switch hasNext := d.Next != (timetable.Round{}); {
 	case d.Fire && !hasNext:
@@ -154,7 +154,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	case d.Fire:
 		a.firing = nextRound
 	case hasNext:
-		a.firing, next.By = missedRound, ""
+		a.firing, next.Instance = missedRound, ""
 	default:
 		a.missed(0)
 		return nil

@@ -8,13 +8,13 @@
 //	Store                  stores the entries of schedules
 //	TakeOver               moves schedules from a stream of the server to the broker
 //
-// The stored entry is that of a timer: package entry writes and parses it (schedule.go).
+// A schedule is stored as an entry of a timer. Package entry writes and parses that entry (schedule.go).
 //
 // # Invariants
 //
-//   - A client gets an answer only when the result is certain: the entry is stored, or never will be. After a publish
-//     without an answer, the broker looks for the entry, by the token of the request. It publishes the entry again only
-//     if the second publish expects the last entry.
+//   - A client gets an answer only when it is certain that the entry is stored, or never will be. After a publish
+//     without an answer, the broker looks for the entry, by the token of the request. The broker repeats only a publish
+//     that expects the last entry.
 //   - The publish for a conditional request (Nats-Expected-Last-Subject-Sequence, Nats-Msg-Id) expects the last entry
 //     that was read. For other requests the last writer wins, as with the server.
 //   - Answers have the server's codes and texts. test/schedules/README.md lists the differences.
@@ -22,18 +22,19 @@
 //     Instead, each rule lists the allowed targets. A rule corresponds to one stream of the server. So only a request
 //     on a subject of its own rule can end a schedule.
 //   - To a schedule's client, a change by an operator looks like a change by another client. The identity of a
-//     recurring schedule is the sequence of its first round; it does not change. A schedule that fires once is a
-//     different one after a move: the sequence and the message id of its request do not identify it any more.
+//     recurring schedule is the sequence of its first round; it does not change. If an operator moves a schedule that
+//     fires once, the sequence and the message id of its request do not identify the schedule any more.
 //   - A schedule is refused if the broker can see that its target's stream would refuse the message.
 //   - Every queue is bounded. An instance carries out the requests about one schedule in their order of arrival.
-//   - A tenant can make the server publish answers on the subject of a schedule; in answers from a stream of its own,
-//     the tenant chooses the headers and bodies. Such answers have no reply subject, or one below $JS.ACK. So a message
-//     counts as a request only if its reply subject is one for answers (service.Listener).
+//   - A tenant can make the server publish answers on the subject of a schedule. If the answers come from the tenant's
+//     own stream, the tenant chooses their headers and bodies. Such answers have no reply subject, or one below
+//     $JS.ACK. So a message counts as a request only if its reply subject is one for answers (service.Listener).
 //
 // # Tried and rejected
 //
-// Nats-Scheduler and Nats-Schedule-Next on the delivered message, as the server sets them: every stream refuses such a
-// message, or purges the subject in the header (TestSchedulerHeadersAreRefused). A stream that listens on the subjects
-// of schedules: with allow_msg_schedules, the server would fire, too; without it, the server refuses the request before
-// a broker receives it.
+// Nats-Scheduler and Nats-Schedule-Next on the delivered message, as the server sets them. Every stream refuses such a
+// message, or purges the subject in the header (TestSchedulerHeadersAreRefused).
+//
+// A stream that listens on the subjects of schedules. With allow_msg_schedules, the server would fire, too. Without
+// that option, the server refuses the request before a broker receives it.
 package schedules

@@ -28,13 +28,14 @@ const (
 
 // Change is the change that a request asks for.
 type Change struct {
-	Cancel     bool // the request ends the schedule; if false, it sets the schedule
+	Cancel     bool // true if the request ends the schedule, false if the request sets the schedule
 	Schedule   entry.Schedule
-	Expected   *uint64        // the sequence of the schedule that the request may replace or end; nil for any
-	Conditions message.Header // further conditions, which the timers' stream checks
+	Expected   *uint64        // the sequence of the only schedule that the request may replace or end; nil for any
+	Conditions message.Header // headers with further conditions, which the timers' stream checks
 }
 
-// get returns the first value of a header, without leading spaces, as the server does; empty if the header is missing.
+// get returns the first value of a header, without leading spaces, as the server does; an empty string if the header is
+// missing.
 func get(h message.Header, name string) string {
 	values := h[name]
 	if len(values) == 0 {
@@ -211,8 +212,8 @@ func (c *Change) parseOptions(rules message.ScheduleRules, rule message.Schedule
 	return nil
 }
 
-// parsePurge reads whether the message ends another schedule. The server would store this message, but the broker does
-// not.
+// parsePurge reads the headers with which a message ends another schedule. The server stores such a message, but the
+// broker does not.
 func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refusal {
 	next := get(r.Header, jetstream.ScheduleNextHeader)
 	scheduler := get(r.Header, jetstream.SchedulerHeader)
@@ -222,10 +223,10 @@ func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refu
 	case next != nextPurge, scheduler == r.Subject, !literal(scheduler):
 		return &badScheduler
 	case !message.Match(rule.Subjects, scheduler):
-		// With the server, both subjects are in one stream. Clients of one rule may not end schedules of another.
+		// With the server, both subjects are in one stream. So a client of one rule may not end a schedule of another rule.
 		return badScheduler.withReason("the subject of this request matches %s, and the header does not", rule.Subjects)
 	case r.Header[jetstream.ScheduleHeader] != nil:
-		return badScheduler.withReason("it sets one schedule and ends another: send two messages")
+		return badScheduler.withReason("the message sets one schedule and ends another: send two messages")
 	case len(r.Data) > 0:
 		return badScheduler.withReason("the broker does not store this message: leave the body out")
 	}
@@ -253,7 +254,7 @@ func (c *Change) parseEnd(r message.Incoming, now time.Time) *Refusal {
 }
 
 // parseTTL parses a time to live as the server does: a number of seconds, a Go duration of at least one second, or
-// never. A number above the maximum of a Duration becomes that maximum.
+// never. A number of seconds above the maximum of a Duration becomes that maximum.
 func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	if strings.EqualFold(v, "never") {
 		return 0, true, true

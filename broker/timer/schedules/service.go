@@ -24,7 +24,7 @@ const (
 	maxReceived = 512
 	// timeout is the timeout for one request. It is shorter than the usual timeout of clients, 5 s.
 	timeout = 4 * time.Second
-	// queueGroup is the queue group in which all instances subscribe.
+	// queueGroup is the queue group of all instances.
 	queueGroup = "delaybroker-schedules"
 )
 

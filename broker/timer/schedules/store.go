@@ -49,7 +49,7 @@ func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
 // checkStorable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the
 // schedule's message; otherwise nil. Only a message with a TTL or a rollup needs the check of the stream. If the broker
-// cannot see the target's stream, unable returns nil: the stream may be in another account.
+// cannot see the target's stream, checkStorable returns nil, since the stream may be in another account.
 func (s Store) checkStorable(ctx context.Context, c Change) *Refusal {
 	if problem := entry.CheckSchedule(s.Policy, c.Schedule.Subject); problem != nil {
 		return &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
@@ -86,16 +86,16 @@ type attempt struct {
 	Change
 	store.Attempt
 	request message.Incoming
-	now     time.Time // when the attempt began, by the clock of a server
+	now     time.Time // when the attempt began, by the clock of the stream's leader
 	token   string    // the token of the request in its entry
-	// inPlace means that the publish expects the last entry. Otherwise, the change is not published again once a publish
-	// may have been stored: a second copy might replace another client's entry.
+	// inPlace means that each publish expects the last entry. Otherwise, no publish follows one that may be stored: a
+	// second copy might replace another client's entry.
 	inPlace bool
 	answer  ack // the answer; zero until it is certain
 }
 
 // carryOut stores the change of a request. It returns when the result is certain or ctx ends. Now is the present time
-// by a stream's leader. The only error is errUnknown.
+// of a stream's leader. The only error is errUnknown.
 func (s Store) carryOut(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
 	a := attempt{
 		Store: s, Change: c, request: r, now: now, token: cmp.Or(c.Schedule.Token, rand.Text()),
@@ -137,7 +137,7 @@ func (a *attempt) Decide() timer.Next {
 	case !a.inPlace && doubt:
 		return timer.ReadAgain
 	case a.Expected != nil && *a.Expected != st.visible:
-		if !doubt { // otherwise our entry may have been stored, and replaced since
+		if !doubt { // in doubt, our entry may have been stored, and then replaced
 			why := fmt.Sprintf("wrong last sequence: %d", st.visible)
 			a.answer = a.refused(&Refusal{400, jsapi.CodeWrongLast, why})
 		}
@@ -160,7 +160,7 @@ func (a *attempt) isOwn(st subjectState) bool {
 
 // subjectState is the state of a schedule's subject.
 type subjectState struct {
-	visible    uint64    // the sequence of the schedule that clients see; zero if the schedule has ended
+	visible    uint64    // the generation if the schedule is pending or paused; zero if the schedule has ended
 	generation uint64    // the sequence by which a client knows the schedule; for a series, that of its first round
 	setAt      time.Time // when that generation was stored
 	token      string    // the token of the request in the last entry
@@ -188,7 +188,7 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 		st.generation, st.setAt = series, r.Accepted
 	}
 	if moved := series == 0 && e.Token != tokenOf(r.MsgID) && !strings.HasPrefix(e.Token, takeOverToken); moved {
-		st.msgID = "" // an operator moved the schedule: it is not the one that the client requested with this id
+		st.msgID = "" // an operator moved the schedule, so the id does not identify it any more
 	}
 	if e.PendingOrPaused() {
 		st.visible = st.generation

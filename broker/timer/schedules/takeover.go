@@ -19,7 +19,7 @@ import (
 
 const (
 	// margin is the minimum time from the take-over of a schedule to its next firing. All steps of a take-over together
-	// must take less, since both the server and the broker have the schedule meanwhile.
+	// must take less time, since both the server and the broker have the schedule meanwhile.
 	margin = 5 * time.Second
 	// takeOverToken is the prefix of the request tokens of take-overs.
 	takeOverToken = "of "
@@ -35,9 +35,9 @@ const (
 //     cancelled.
 //
 // If a client has already ended the schedule by a request to the broker, only the message in the server's stream is
-// deleted. After an interrupted take-over, both the server and the broker have the schedule. If the take-over is
-// repeated before the schedule fires, it finds the entry by its token, and completes the move. If the interval of a
-// schedule is at most twice the margin, the occurrences within the margin are skipped.
+// deleted. After an interrupted take-over, both the server and the broker have the schedule. A second take-over before
+// the schedule fires finds the entry by its token, and completes the move. If the interval of a schedule is at most
+// twice the margin, the occurrences within the margin are skipped.
 type TakeOver struct {
 	Store  Store
 	Rules  message.ScheduleRules
@@ -54,8 +54,8 @@ const (
 	Doubled Outcome = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
 )
 
-// Result describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real
-// take-over.
+// Result describes one schedule and the result of its take-over. With TakeOver.DryRun, the result is the one that a
+// real take-over would have.
 type Result struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`
@@ -144,8 +144,8 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 	return nil
 }
 
-// ended reports whether a client has ended the server's schedule by a request to the broker: by a cancel, other than
-// that of a take-over, or by a schedule that has fired since. Then ended deletes it from the server's stream.
+// ended reports whether a client has ended the server's schedule by a request to the broker: by a cancel that no
+// take-over wrote, or by a schedule that has fired since. Then ended deletes the schedule from the server's stream.
 func (t *transfer) ended(ctx context.Context) (bool, error) {
 	reading, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -168,7 +168,8 @@ func (t *transfer) ended(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// delete deletes the schedule's message from the server's stream. It returns jetstream.ErrMsgNotFound if there is none.
+// delete deletes the schedule's message from the server's stream. It returns jetstream.ErrMsgNotFound if the message
+// does not exist any more.
 func (t *transfer) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -206,8 +207,8 @@ func (t *transfer) next(ctx context.Context, s *entry.Schedule, now time.Time) (
 	return "", nil
 }
 
-// announced returns the next firing of a schedule with an interval, as the last message that it sent to the target
-// announces it; zero if there is none.
+// announced returns the next firing of a schedule with an interval, as the last message at the target announces it;
+// zero if no message does.
 func (t *transfer) announced(ctx context.Context, target string) (time.Time, error) {
 	m, err := t.Store.API.Last(ctx, t.request.Stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -219,12 +220,12 @@ func (t *transfer) announced(ctx context.Context, target string) (time.Time, err
 	h := m.Incoming(t.request.Stream).Header
 	next, err := time.Parse(time.RFC3339Nano, get(h, jetstream.ScheduleNextHeader))
 	if err != nil || get(h, jetstream.SchedulerHeader) != t.Subject {
-		return time.Time{}, nil // for "purge", an earlier schedule of the same subject has ended
+		return time.Time{}, nil // the value "purge" is of an earlier schedule, which has ended
 	}
 	return next, nil
 }
 
-// move stores the schedule in the broker, and then deletes it from the server's stream.
+// move stores the schedule in the broker, and then deletes the schedule from the server's stream.
 func (t *transfer) move(ctx context.Context, now time.Time) {
 	t.change.Expected, t.change.Conditions = new(uint64), nil
 	answer, err := t.publish(ctx, t.request, t.change, now)

@@ -5,8 +5,8 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// This file answers the requests of "nats micro": the instances (PING), their endpoints (INFO), and the counts of
-// requests (STATS). The package documentation has the reason.
+// This file answers the requests of "nats micro" for the instances (PING), their endpoints (INFO), and the counts of
+// requests (STATS). The package documentation has the reason to answer them here.
 
 const (
 	serviceName    = "delaybroker"
@@ -32,7 +32,7 @@ func (s *Service) describe(m *nats.Msg) bool {
 		return false
 	}
 	if body, err := encode(s.description(verb)); err == nil {
-		_ = s.Conn.Publish(m.Reply, body) // without a connection it fails; the operator asks again
+		_ = s.Conn.Publish(m.Reply, body) // it fails without a connection; the operator asks again
 	}
 	return true
 }

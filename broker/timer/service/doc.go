@@ -3,7 +3,7 @@
 //
 //	Service   answers requests
 //	Listener  receives requests on subjects, and drains
-//	Call      answers a further request, for a package above this one
+//	Call      answers a request that another package adds to the service
 //
 // # The service is a deputy
 //
@@ -20,11 +20,11 @@
 //
 // # Bounds
 //
-// The service has two queues: one for requests about one timer, with up to 64 workers, and one for requests that list
-// or change many timers, or read all lanes, with four workers.
+// The service has two queues. One has the requests about one timer, and up to 64 workers. The other has the requests
+// that list or change many timers or read all lanes, and four workers.
 //
 // A tenant is the first token of the targets. A tenant may occupy at most three quarters of the workers of the first
 // queue, and one worker of the second. Tenants take turns, so a tenant waits for at most one request of each other
-// tenant. If a queue is full, the tenant with the most waiting requests loses one: it is refused as busy. So is a
-// request that has waited for half of its timeout. A refused request has changed nothing.
+// tenant. If a queue is full, a request of the tenant with the most waiting requests is refused as busy. A request that
+// has waited for half of its timeout is refused, too. A refused request has changed nothing.
 package service

@@ -16,8 +16,8 @@ import (
 // ignoredEvery is the minimum interval between warnings about ignored messages.
 const ignoredEvery = time.Minute
 
-// Listener receives requests for one loop, in the order of their arrival. It ignores messages that are no requests.
-// Create a Listener with NewListener.
+// Listener receives requests for one loop, in the order of their arrival. It ignores messages without an allowed reply
+// subject. Create a Listener with NewListener.
 type Listener struct {
 	conn          *nats.Conn
 	replyPrefixes []string
@@ -27,7 +27,8 @@ type Listener struct {
 	warnings      ratelog.Limit // only for the goroutine that calls Serve
 }
 
-// NewListener returns a Listener without subscriptions. At most maxWaiting messages wait; further ones are dropped.
+// NewListener returns a Listener without subscriptions. At most maxWaiting messages wait for Serve; further messages
+// are dropped.
 func NewListener(conn *nats.Conn, replyPrefixes []string, maxWaiting int, log *slog.Logger) *Listener {
 	return &Listener{conn: conn, replyPrefixes: replyPrefixes, log: log, msgs: make(chan *nats.Msg, maxWaiting)}
 }
@@ -46,8 +47,9 @@ func (l *Listener) Subscribe(group string, subjects ...string) error {
 	return nil
 }
 
-// Serve passes requests to receive until ctx ends, then the waiting requests, and then calls closing, which must make
-// the workers return once they have carried out the received requests. The workers' context ends grace after ctx.
+// Serve passes requests to receive until ctx ends. Then it ends the subscriptions, passes the waiting requests to
+// receive, calls closing, and waits for the workers. Closing must make the workers return when they have carried out
+// all received requests. The workers' context ends grace after ctx.
 func (l *Listener) Serve(
 	ctx context.Context, grace time.Duration, receive func(*nats.Msg), workers []func(context.Context), closing func(),
 ) {
@@ -74,7 +76,7 @@ func (l *Listener) Serve(
 	working.Wait()
 }
 
-// pass passes a message to receive if it is a request: if an answer on its reply subject is safe.
+// pass passes a message to receive if an answer on its reply subject is safe.
 func (l *Listener) pass(m *nats.Msg, receive func(*nats.Msg)) {
 	if !strings.ContainsAny(m.Reply, "*> ") {
 		for _, prefix := range append([]string{"_INBOX", "_R_"}, l.replyPrefixes...) {

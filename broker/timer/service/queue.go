@@ -18,13 +18,13 @@ type request struct {
 // queue holds requests until a worker takes them: see the package documentation.
 type queue struct {
 	max   int // the maximum number of waiting requests
-	share int // the maximum number of requests of one tenant that workers have at once
+	share int // the maximum number of concurrent requests of one tenant
 
 	mu      sync.Mutex // guards the fields below
-	change  *sync.Cond // signals a new turn, and that no more requests will come
+	change  *sync.Cond // signals a new turn, and the close of the queue
 	tenants map[string]*tenant
 	turns   []*tenant // tenants with a waiting request and room in their share; the first is next
-	waiting int       // the number of requests of all tenants
+	waiting int       // the number of waiting requests of all tenants
 	closed  bool
 }
 
@@ -109,7 +109,7 @@ func (q *queue) take() (r request, ok bool) {
 	return r, true
 }
 
-// done frees the request's place in its tenant's share.
+// done ends a request that take returned, so its tenant has room in its share.
 func (q *queue) done(r request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -71,7 +71,7 @@ func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
 		return nil, err
 	}
 	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.endpoint.root), ".")
-	if key == message.ScheduleKey { // a client with the right to this subject may change the schedule, whatever its target
+	if key == message.ScheduleKey { // the subject of the request gives the right, whatever the schedule's target
 		key, target = message.ScheduleName(target), ""
 	}
 	change := store.Change{
@@ -93,7 +93,7 @@ func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
 	return s.Timers.Do(ctx, change)
 }
 
-// copyDetails copies the fields that only some kinds of requests use into the change.
+// copyDetails copies the fields into the change that only some verbs use, and refuses the fields of other verbs.
 func copyDetails(change *store.Change, a RequestBody, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
@@ -122,7 +122,7 @@ func copyTime(change *store.Change, a RequestBody, r request) (err error) {
 		}
 	}
 	if count != 1 {
-		return BadRequest("the time: want one of for, until, by and the headers Delay-For and Delay-Until; got %d", count)
+		return BadRequest("want one time, as for, until, by, Delay-For or Delay-Until; got %d", count)
 	}
 	switch change.For, change.Until = a.For+wait, a.Until; {
 	case until != "":
@@ -176,7 +176,7 @@ func (s *Service) list(ctx context.Context, r request) (any, error) {
 }
 
 // bulk answers a request for a page of cancel-all or shift. A shift needs up_to. Without up_to, if the answer to the
-// first page is lost, the client's repetition would shift the timers twice.
+// first page is lost, a repeated request would shift the timers twice.
 func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	a, err := r.decodeMany()
 	if err != nil {

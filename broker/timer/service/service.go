@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// maxOne is the maximum number of concurrent requests about one timer. Each may have its timer's body in memory, and
-	// all bodies together may have bodyRoom bytes. So for large bodies the maximum is lower, but at least minOne.
+	// maxOne is the maximum number of concurrent requests about one timer. Each request may have its timer's body in
+	// memory, and all bodies together have at most bodyRoom bytes. So for a large max_payload the maximum is lower, but at
+	// least minOne.
 	maxOne   = 64
 	minOne   = 8
 	bodyRoom = 64 << 20
@@ -32,8 +33,8 @@ const (
 	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for a worker.
 	oneWaiting  = 2048
 	manyWaiting = 64
-	// oneTimeout and manyTimeout are the timeouts of a request, from its receipt. They are shorter than a client's
-	// timeout.
+	// oneTimeout and manyTimeout are the timeouts of a request, from its receipt. They are shorter than the timeouts of
+	// our clients.
 	oneTimeout, manyTimeout = 3 * time.Second, 4 * time.Second
 	// maxReceived is the maximum number of messages that wait for Listener.Serve. Further messages are dropped.
 	maxReceived = 1024
@@ -45,7 +46,7 @@ const (
 type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
 	Timers        *store.Timers
-	Calls         map[string]Call // further calls, by the end of the subject: lanes, where.*
+	Calls         map[string]Call // the added calls, by the end of the subject: lanes, where.*
 	ReplyPrefixes []string        // allowed prefixes of reply subjects, beside _INBOX and _R_; without the final dot
 	Instance      string          // shown to operators
 	Grace         time.Duration   // the time for which Run finishes received requests after its ctx has ended
@@ -53,7 +54,7 @@ type Config struct {
 }
 
 // Call answers a request that is not only about timers. The result is encoded as JSON; the error is a *store.Refusal if
-// the request is invalid. If the subject of the Call ends with a wildcard, rest is the token in the wildcard's place.
+// the request is invalid. If the subject of the Call ends with a wildcard, rest is the token in place of the wildcard.
 type Call = func(ctx context.Context, rest string, body []byte) (any, error)
 
 // Service answers requests about timers. Several instances share the requests. Create a Service with NewService; Run
@@ -66,14 +67,14 @@ type Service struct {
 	endpoints []*endpoint
 	questions map[string]micro.Verb // by subject
 	requests  *Listener
-	one, many *queue // closed when no more requests come
+	one, many *queue // Run closes them when no more requests come
 	workers   int    // of one
 }
 
 // endpoint handles the requests on some subjects.
 type endpoint struct {
 	name     string
-	root     string // the beginning of its subjects; with the final dot if a token must follow
+	root     string // the beginning of its subjects, with a final dot if a token must follow
 	subjects []string
 	verb     timer.Verb
 	answers  func(ctx context.Context, r request) (any, error)
@@ -132,7 +133,7 @@ func oneWorkers(maxPayload int64) int {
 // Run answers requests until ctx ends. Then it answers the requests that it has received, for at most the grace period.
 // Without the permission to subscribe, it logs a warning and returns.
 func (s *Service) Run(ctx context.Context) {
-	s.started = time.Now().UTC() // for "nats micro"
+	s.started = time.Now().UTC() // the start time in answers to "nats micro"
 	if err := s.listen(); err != nil {
 		s.Log.Warn("cannot subscribe to timer requests; this instance answers none", "err", err)
 		return
@@ -200,26 +201,27 @@ func (e *endpoint) tenant(subject string) string {
 	return first
 }
 
-// work carries out requests until the queue is closed. Within is the timeout of each, from its receipt.
-func (s *Service) work(base context.Context, from *queue, within time.Duration) {
+// work carries out requests until the queue is closed and empty. Timeout is the timeout of each request, from its
+// receipt.
+func (s *Service) work(base context.Context, from *queue, timeout time.Duration) {
 	for {
 		r, ok := from.take()
 		if !ok {
 			return
 		}
-		answer, err := s.carryOut(base, r, within)
+		answer, err := s.carryOut(base, r, timeout)
 		s.answer(r, answer, err)
 		from.done(r)
 	}
 }
 
-func (s *Service) carryOut(base context.Context, r request, within time.Duration) (any, error) {
-	if waited := time.Since(r.received); waited > within/2 {
+func (s *Service) carryOut(base context.Context, r request, timeout time.Duration) (any, error) {
+	if waited := time.Since(r.received); waited > timeout/2 {
 		return nil, store.Refusef(
 			store.CodeBusy, "busy: the request has waited for %s and is not begun; repeat it in a second",
 			waited.Round(time.Millisecond))
 	}
-	ctx, cancel := context.WithDeadline(base, r.received.Add(within))
+	ctx, cancel := context.WithDeadline(base, r.received.Add(timeout))
 	defer cancel()
 	return r.endpoint.answers(ctx, r)
 }

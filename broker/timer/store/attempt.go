@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// publishTimeout is the timeout of a publish. After it, the attempt reads the last entry.
+	// publishTimeout is the timeout of a publish. After a timeout, the attempt reads the last entry.
 	publishTimeout = time.Second
 	// retryInterval is the time between two reads, or two publishes.
 	retryInterval = 50 * time.Millisecond
@@ -27,13 +27,13 @@ type Rules interface {
 	Decide() timer.Next
 	// Entry returns the message to publish in place of a generation. An error ends the attempt, except for errNoTime.
 	Entry(ctx context.Context, generation uint64) (*nats.Msg, error)
-	// Judge returns the meaning of the stream's answer to that publish. An error ends the attempt.
+	// Judge returns the meaning of the stream's answer to the publish of Entry. An error ends the attempt.
 	Judge(ctx context.Context, generation uint64, reply jsapi.Reply) (Meaning, error)
 	// Decisive reports whether an entry shows the outcome of the attempt, even if it is not the last one any more.
 	Decisive(e entry.Entry) bool
 }
 
-// Meaning is the meaning of the answer to a publish for an attempt.
+// Meaning is the meaning of the stream's answer to a publish.
 type Meaning int
 
 const (
@@ -54,8 +54,8 @@ type Attempt struct {
 	State timer.State // the state that was last read
 	Doubt timer.Doubt
 
-	mayBeStored bool   // a publish may be stored: it is in doubt, or a leader that may be deposed has refused it
-	expected    uint64 // the generation that this publish expected
+	mayBeStored bool   // the last publish is in doubt, or a leader that may be deposed has refused that publish
+	expected    uint64 // the generation that the last such publish expected
 }
 
 // Run returns nil once the outcome is certain. If ctx ends first, Run returns the reason why the attempt has not
@@ -99,8 +99,8 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error
 	return problem
 }
 
-// publish publishes in place of a generation. Done reports whether the attempt ends, with err. If done is false and err
-// is not nil, nothing was published.
+// publish publishes in place of a generation. If done is true, the attempt ends with err. If done is false and err is
+// not nil, nothing was published.
 func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (done bool, err error) {
 	m, err := rules.Entry(ctx, generation)
 	if errors.Is(err, errNoTime) {
@@ -124,7 +124,7 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 	if meaning == Doubtful || meaning == Replaced {
 		a.mayBeStored, a.expected = true, generation
 	}
-	if meaning != Replaced || again { // after two refusals, the leader may be deposed without knowing it
+	if meaning != Replaced || again { // a leader that refuses twice may be deposed: wait for its successor
 		WaitToRetry(ctx)
 	}
 	return false, nil

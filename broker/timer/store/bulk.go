@@ -15,7 +15,7 @@ import (
 const (
 	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkReserve is the listReserve of a bulk change.
+	// bulkReserve is reserved for the answer, as listReserve is.
 	bulkReserve = 1500 * time.Millisecond
 )
 
@@ -96,8 +96,8 @@ func (b Bulk) change(row Row) Change {
 	}
 }
 
-// checkRow counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets do
-// not count: the broker that carries out the change has them.
+// checkRow counts a timer that a real run would refuse: it makes the entry, and does not publish the entry. A missing
+// secret does not count, since the broker that carries out the change has the secret.
 func (t *Timers) checkRow(ctx context.Context, b Bulk, row Row, d *BulkResult) {
 	a := t.attempt(b.change(row))
 	a.State = row.state
@@ -106,7 +106,7 @@ func (t *Timers) checkRow(ctx context.Context, b Bulk, row Row, d *BulkResult) {
 	}
 }
 
-// refused counts a timer if the error is a refusal, and reports whether it is one.
+// refused reports whether an error is a refusal, and counts the timer if so.
 func (d *BulkResult) refused(row Row, err error) bool {
 	refused, ok := errors.AsType[*Refusal](err)
 	if !ok {

@@ -66,7 +66,7 @@ func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error)
 }
 
 // quorateSample returns the state of the stream from a leader that a majority follows. A new leader does not know its
-// followers yet. So quorateSample asks it again, for up to electionWait.
+// followers yet, so quorateSample asks again for up to electionWait.
 func (t *Timers) quorateSample(ctx context.Context, stream string) (lane.Sample, error) {
 	began := time.Now()
 	for tries := 1; ; tries++ {

@@ -1,5 +1,5 @@
-// Package store reads and changes the named timers in their stream: it reads, sets, cancels, moves and fires one, lists
-// many, and cancels or moves many. The operator's commands use it with the broker up or down. The broker uses it for
+// Package store reads and changes the named timers in their stream: it reads, sets, cancels, moves and fires one timer,
+// and lists, cancels and moves many. The operator's commands use it with the broker up or down. The broker uses it for
 // requests on delayctl, and for schedules.
 //
 //	Entries   reads the entries of a timer's subject from the leader

@@ -17,7 +17,7 @@ import (
 type Entries struct {
 	API    jsapi.Client
 	Policy message.Policy
-	Sample func(ctx context.Context, stream string) (lane.Sample, error) // returns the stream's state from its leader
+	Sample func(ctx context.Context, stream string) (lane.Sample, error) // asks the stream's leader for its state
 }
 
 // Entries returns a reader of the timers' entries.
@@ -54,8 +54,8 @@ func LastEntry(ctx context.Context, from Entries, subject string, generation uin
 	return state, nil
 }
 
-// Next reads the first entry of a timer's subject at or above a sequence. Ok is false if the leader has none; the
-// leader may be deposed without knowing it.
+// Next reads the first entry of a timer's subject at or above a sequence. Ok is false if the leader has no such entry.
+// Next does not check whether a majority follows the leader.
 func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi.Message, ok bool, err error) {
 	m, err = e.API.Next(ctx, e.Policy.Names.TimersStream(), from, subject)
 	switch {

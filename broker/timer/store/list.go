@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	defaultLimit = 100 // the default number of timers on a page
-	MaxLimit     = 500 // the maximum number
+	defaultLimit = 100 // the default of Page.Limit
+	MaxLimit     = 500 // the maximum of Page.Limit
 	// maxBytes and maxScanned are the numbers of bytes and entries after which a page ends early: an answer must fit into
 	// a message, and a page costs the server a scan of the headers of all timers to a target.
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
-	rowBytes   = 256 // the approximate size of a row in the answer, without its texts
-	rowsAtOnce = 64  // the maximum number of rows that are checked concurrently for a later entry
+	rowBytes   = 256 // the approximate size of a row in the answer, without its texts, in bytes
+	rowsAtOnce = 64  // the maximum number of rows for which later entries are searched concurrently
 	// listReserve is reserved for the answer: when less time is left until the deadline, a page ends early.
 	listReserve = 500 * time.Millisecond
 )
@@ -35,7 +35,7 @@ const (
 type Filter struct {
 	Targets []string      `json:"-"`             // patterns, which match the real targets of schedules too; empty for all
 	Prefix  string        `json:"-"`             // prefix of timers' targets and of schedules' subjects; empty for all
-	Key     string        `json:"key,omitempty"` // pattern of keys or schedules; * for any characters; empty for all
+	Key     string        `json:"key,omitempty"` // pattern of keys or schedule names; * for any characters; empty for all
 	DueFrom time.Time     `json:"due_from,omitzero"`
 	DueTo   time.Time     `json:"due_to,omitzero"` // exclusive
 	State   timer.Outcome `json:"state,omitempty"` // Pending, Paused, Fired or Cancelled; empty for all
@@ -60,13 +60,13 @@ type Row struct {
 	Generation uint64        `json:"generation"`
 	Due        time.Time     `json:"due,omitzero"`
 	Delivery   entry.Outcome `json:"became,omitempty"`
-	Size       int           `json:"size"` // of the body
+	Size       int           `json:"size"` // of the body, in bytes
 	Why        string        `json:"why,omitempty"`
 	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for a timer that fires once
-	// Unopened means that the entry is sealed with a key that is not known here. If no broker knows it, no timer fires.
+	// Unopened means that this process lacks the key of the entry's seal. If all brokers lack the key, no timer fires.
 	Unopened bool `json:"unopened,omitempty"`
 
-	subject string      // of its entries
+	subject string      // the subject of the timer's entries
 	state   timer.State // without the body
 }
 
@@ -94,7 +94,7 @@ func RecurringOf(e entry.Entry) *Recurring {
 	}
 }
 
-// Listing is a page of timers, in the order in which they were set.
+// Listing is a page of timers, in the order of their sets.
 type Listing struct {
 	Timers  []Row     `json:"timers"`
 	UpTo    uint64    `json:"up_to"`          // the last sequence when the first page was made; later pages pass it on
@@ -200,7 +200,7 @@ func (t *Timers) ListRecurring(ctx context.Context, f Filter) iter.Seq2[Row, err
 	}
 }
 
-// dropReplaced replaces each row by the result of current, and removes the rows without one.
+// dropReplaced replaces each row by the result of current, and removes the rows for which current returns nil.
 func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) error {
 	kept := make([]*Row, len(listing.Timers))
 	var reading errgroup.Group
@@ -221,9 +221,9 @@ func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) e
 	return err
 }
 
-// current returns the row if its entry is still the last one: replaced entries stay in the stream until a broker
-// removes them. In a list of recurring timers, if the last entry is behind upTo and the filter matches it, current
-// returns the row of the last entry: the next round. Otherwise it returns nil. Without a later entry, Entries.Next is
+// current returns the row if its entry is still the last one; replaced entries stay in the stream until a broker
+// removes them. With f.Recurring, if the next round was set after upTo and the filter matches it, current returns the
+// row of the next round. For any other replaced entry, current returns nil. Without a later entry, Entries.Next is
 // cheap: the server answers from an index, and sends no body.
 func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {

@@ -13,11 +13,11 @@ import (
 // pass is one scan of the headers of the timers' stream, with one filter: see the package documentation.
 type pass struct {
 	filter     string
-	timersOnly bool // skip schedules, which are in another pass
+	timersOnly bool // skip schedules, which another pass contains
 }
 
-// passes returns the scans that find all candidates. A filter for one key reads only the entries of that key. The
-// subject of a schedule does not contain its target: a filter for targets reads the headers of all schedules.
+// passes returns the scans that find all entries that f may match. A filter for one key reads only the entries of that
+// key. The subject of a schedule does not contain its target: a filter for targets reads the headers of all schedules.
 func (f Filter) passes(names message.Names) (all []pass) {
 	if subject, ok := message.ScheduleOf(f.Key); ok && !strings.Contains(f.Key, "*") {
 		if f.hasPrefix(subject) && message.ValidPattern(subject) && !strings.Contains(subject, ">") {
@@ -65,7 +65,7 @@ func (f Filter) keyKinds() (timers, schedules bool) {
 	return timers, !timers || f.Key == "" || open && strings.HasPrefix(names, begin)
 }
 
-// entries yields the candidates, in the order of the stream.
+// entries yields the entries that f may match, in the order of the stream.
 func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Seq2[lane.Message, error] {
 	return func(yield func(lane.Message, error) bool) {
 		var heads []*head
@@ -108,7 +108,7 @@ type head struct {
 	pass
 	next func() (lane.Message, error, bool)
 
-	loaded, more bool // the fields below are set; there is an entry
+	loaded, more bool // loaded: next was called for the fields below; more: they contain an entry
 	message      lane.Message
 	err          error
 }

@@ -46,8 +46,8 @@ func (a *attempt) sealSchedule(subject string, header message.Header, body []byt
 	return err
 }
 
-// canSeal returns an error if our seal cannot be made: an unsealed entry would be invalid, and would replace a valid
-// one.
+// canSeal returns an error if this process has no key for a seal. An unsealed entry would be invalid, and would replace
+// a valid one.
 func (a *attempt) canSeal() error {
 	if !a.Policy.Keys.Empty() {
 		return nil

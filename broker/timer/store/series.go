@@ -15,7 +15,7 @@ import (
 	"delaybroker/levels"
 )
 
-// seriesEntry returns the entry that replaces a pending round or a pause; for Fire, it returns the extra delivery.
+// seriesEntry returns the entry that replaces a pending or paused round. For Fire, it returns an extra delivery.
 func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
 		m, err := a.extraDelivery(r, now)
@@ -89,7 +89,7 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 	return n, nil
 }
 
-// requestedTime returns the time that the change asks for; zero if the change gives no time.
+// requestedTime returns the time that For or Until gives; zero without these fields.
 func (a *attempt) requestedTime(now time.Time) (time.Time, error) {
 	at := a.Until
 	if a.For != "" {

@@ -24,7 +24,7 @@ const (
 	// readTimeout is the timeout for reading the last entry.
 	readTimeout = 2 * time.Second
 	// maxUnavailable is the number of consecutive publishes without a listener after which an attempt ends. An election
-	// causes fewer.
+	// causes fewer such publishes.
 	maxUnavailable = 20
 )
 
@@ -35,7 +35,7 @@ type Timers struct {
 	// Publish publishes on the stream of timers, and returns its answer. It ignores an answer that the stream has not
 	// written.
 	Publish func(ctx context.Context, m *nats.Msg) jsapi.Reply
-	Scan    lane.Scan // Conn, JetStream and APIPrefix, for List
+	Scan    lane.Scan // for List; only Conn, JetStream and APIPrefix are set
 
 	mu         sync.Mutex // guards leaderTime; not held during a request
 	leaderTime leaderTime // the latest answer of the stream's leader
@@ -122,7 +122,7 @@ func (t *Timers) check(c Change) *message.Problem {
 		return problem
 	}
 	p := t.Policy
-	p.Targets = nil // a timer to a target that is no longer allowed can be cancelled; setEntry checks a set itself
+	p.Targets = nil // a timer can be cancelled even if its target is no longer allowed; setEntry checks the target of a set
 	return p.CheckTarget(c.Target)
 }
 
@@ -134,8 +134,8 @@ type attempt struct {
 	answer      timer.Answer
 	unavailable int // the number of consecutive publishes without a listener
 
-	extraOf uint64    // the generation for which the extra delivery of a series was published
-	extra   *nats.Msg // that extra delivery; nil before
+	extra   *nats.Msg // the published extra delivery of a series; nil before its publish
+	extraOf uint64    // the generation of the series at that publish
 }
 
 func (t *Timers) attempt(c Change) *attempt {
@@ -164,7 +164,7 @@ func (a *attempt) Decisive(e entry.Entry) bool {
 	switch g := a.Change.Generation; {
 	case e.Token != "" && e.Token == a.ID, a.Verb == timer.Get:
 		return true
-	case a.Verb == timer.Set || g == 0: // the last entry matters, too
+	case a.Verb == timer.Set || g == 0: // only the last entry shows the outcome
 		return false
 	case e.Kind == entry.Cancel:
 		return e.Cancelled == g
@@ -214,7 +214,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	return Retry, nil
 }
 
-// stored returns the answer after the stream has stored the entry at a sequence, in place of a generation.
+// stored returns the answer for an entry that the stream has stored at a sequence, in place of a generation.
 func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer.Answer {
 	switch a.Verb {
 	case timer.Cancel:
@@ -223,7 +223,7 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 		return a.Success(sequence, time.Time{})
 	}
 	answer := a.Success(sequence, a.Until)
-	// The server's clock decides the due time, so the due time is read from the stored entry, only for the answer.
+	// The server's clock decides the due time. So the answer contains the due time of the stored entry.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
 		answer.Due = entry.Parse(a.Policy, m.Incoming(stream)).Request.Due

@@ -8,12 +8,12 @@
 // last round fired. So there is no drift, and every instance computes the same result (Table.Decide).
 //
 // The rounds that fire are numbered from 1. A missed round has no number: "10 rounds" are ten deliveries. For a cron
-// table, numbers for missed rounds would cost a search for each.
+// table, numbers for missed rounds would cost a search for each missed round.
 //
 // # Cron
 //
-// An expression has the usual five fields, or six with the seconds first. If both the day of the month and the weekday
-// are restricted, a day matches if either field matches. If one of these fields is *, both must match.
+// An expression has the usual five fields, or six with the seconds first. A day matches if its day of the month or its
+// weekday matches. If one of these fields is *, both must match.
 //
 // # When clocks change
 //

@@ -10,7 +10,7 @@ import (
 // field is one of the six fields of a cron expression: its bounds, and names for its values.
 type field struct {
 	min, max int
-	names    string // three letters each, for min and the values after it
+	names    string // the names of the values from min, three letters each
 }
 
 var fields = [...]field{
@@ -24,11 +24,12 @@ var aliases = map[string]string{
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
 }
 
-// anyValue is set, besides the bits of all values, for a field with a star.
+// anyValue is the bit that marks a field with a star. The bits of all values are set, too.
 const anyValue = 1 << 63
 
-// FromServer translates a cron expression of nats-server (server/cron.go) into one of [Parse]. The server requires six
-// fields, and does not accept the weekday 7 or a range that ends before it begins. It accepts a star with any step.
+// FromServer translates a cron expression of nats-server (server/cron.go) into an expression for [Parse]. The server
+// requires six fields, and does not accept the weekday 7 or a range that ends before it begins. It accepts a star with
+// any step.
 func FromServer(pattern string) (expr string, err error) {
 	if alias := aliases[pattern]; alias != "" {
 		return alias, nil
@@ -87,7 +88,8 @@ func (f field) parse(list string, strict bool) (values uint64, err error) {
 	return values, nil
 }
 
-// span parses a value, a range or a star, with or without a step. A value with a step extends to the field's maximum.
+// span parses a value, a range or a star, with or without a step. A value with a step begins a range to the field's
+// maximum.
 func (f field) span(part string) (low, high, step int, star bool, err error) {
 	values, every, stepped := strings.Cut(part, "/")
 	from, to, ranged := strings.Cut(values, "-")
@@ -133,7 +135,7 @@ func compact(values uint64) string {
 			last++
 		}
 		switch {
-		case last < 2: // no three in a row
+		case last < 2: // fewer than three values with equal distances
 			ranges = append(ranges, strconv.Itoa(all[0]))
 			last = 0
 		case all[1]-all[0] == 1:

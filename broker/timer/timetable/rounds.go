@@ -25,7 +25,7 @@ type Series struct {
 
 // Round is a round of a series.
 type Round struct {
-	Number  int       // the number among the rounds that fire, from 1
+	Number  int       // counts the rounds that fire, from 1
 	Planned time.Time // a time of the table
 	Due     time.Time // Planned plus jitter, or the time to which a client has moved the round
 }
@@ -55,7 +55,7 @@ func (t Table) Round(s Series, number int, planned time.Time) Round {
 func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	from := r.Planned
 	if moved := !r.Due.Equal(t.Round(s, r.Number, r.Planned).Due); moved && r.Due.After(from) {
-		from = r.Due // a client may have moved the round behind planned times of later rounds
+		from = r.Due // a client may have moved the round past planned times of later rounds
 	}
 	next, more := t.After(s.First, from)
 	missed := more && !now.Before(t.Round(s, r.Number+1, next).Due) || now.Sub(r.Due) > maxLate
@@ -87,7 +87,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 }
 
 // futureRound returns the first planned time after the given time whose round is not due yet. Number is the number of
-// that round. With jitter, a round may not be due although its planned time has passed.
+// that round. With jitter, a round may become due after its planned time.
 func (t Table) futureRound(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
 	if since := now.Add(-t.Jitter); since.After(after) {
 		after = since

@@ -116,11 +116,11 @@ func (s *spec) afterByMinutes(unix int64) time.Time {
 		if next := at + int64(w-local); next < end {
 			return time.Unix(next, 0).UTC()
 		}
-		at = end // the local clock changes before next
+		at = end // the local clock changes before the table's time
 	}
 }
 
-// search returns the first local time of the table at or after from. It ignores clock changes.
+// search returns the first local time of the table at or after from. search ignores clock changes.
 func (s *spec) search(from wall) (wall, bool) {
 	t := time.Unix(int64(from), 0).UTC()
 	last := min(t.Year()+maxSearch, maxYear)

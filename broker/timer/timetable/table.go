@@ -44,7 +44,7 @@ type Table struct {
 // Error is the error of a field that cannot be parsed.
 type Error struct {
 	Setting  string // the name of the field: every, cron, zone, jitter, missed, rounds or last
-	Sentence string // the problem, and how to solve it
+	Sentence string // the problem and its correction
 }
 
 func (e *Error) Error() string { return e.Setting + ": " + e.Sentence }
@@ -177,7 +177,7 @@ func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 }
 
 // After returns the first planned time after the given time. First is the planned time of the first round. ok is false
-// if there is no later round.
+// if no planned time follows.
 func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
 	if t.Every == 0 {
 		next = t.spec.after(after)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// zones caches the loaded zones, some six hundred at most, since each call of time.LoadLocation reads a file.
+// zones caches the loaded zones, at most some six hundred: each call of time.LoadLocation reads a file.
 var zones sync.Map // name → *time.Location
 
 // loadZone returns a zone by its name, which is untrusted. It refuses Local, the zone of this machine. It also refuses
@@ -44,7 +44,7 @@ func nextChange(unix int64, zone *time.Location) int64 {
 	_, end := time.Unix(unix, 0).In(zone).ZoneBounds()
 	switch {
 	case end.IsZero():
-		return far
+		return never
 	case end.Unix() <= unix:
 		return unix + 60*60
 	}
@@ -77,4 +77,4 @@ func firstReached(w wall, zone *time.Location) int64 {
 // maxShift is longer than every UTC offset and every clock change of any zone, in seconds.
 const maxShift = 26 * 60 * 60
 
-const far = math.MaxInt64 // a Unix time later than every change
+const never = math.MaxInt64 // a Unix time later than every change
