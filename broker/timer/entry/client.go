@@ -23,8 +23,8 @@ func expectedGeneration(h message.Header) uint64 {
 	return n
 }
 
-// CancelHeader returns the header that cancels a generation, if the generation is still the last entry. Token is the
-// client's token of this request.
+// CancelHeader returns the header that cancels a generation, if the generation is still the last entry. Token
+// identifies the request to its client.
 func CancelHeader(generation uint64, token string) message.Header {
 	h := message.Header{message.HeaderCancel: {token}}
 	expect(h, generation)
@@ -33,7 +33,7 @@ func CancelHeader(generation uint64, token string) message.Header {
 
 // MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. The
 // result has the old entry's headers, except for the time, the token, Delay-Max-Wait, and the Nats- headers other than
-// Nats-Msg-Id. Name and value are those of the header with the new time, Delay-For or Delay-Until.
+// Nats-Msg-Id. Name is Delay-For or Delay-Until, and value is the new time in the notation of that header.
 func MoveHeader(old message.Header, name, value string, generation uint64, token string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {

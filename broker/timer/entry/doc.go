@@ -12,8 +12,8 @@
 // # Series
 //
 // A client's set with a time table starts a series. The generation of this set identifies the series. A broker writes
-// the sets of all later rounds, with all headers of the client. Such a set replaced the entry of the previous round,
-// and alone shows the outcome of that round.
+// the sets of all later rounds, with all headers of the client. Such a set replaced the entry of the previous round. No
+// other entry shows whether that round has fired.
 //
 //	set g          sets round 1 of series g
 //	round g → h    h records that round 1 has fired, and sets round 2

@@ -32,7 +32,7 @@ const (
 	Missed    Outcome = "missed"   // the last round of a series could not fire in time
 )
 
-// Pending is a timer that has not fired.
+// Pending is a timer, as its last set defines it.
 type Pending struct {
 	message.Request
 	// Token is the token of the client's request (Delay-Word), by which the client recognises its own entry.
@@ -52,7 +52,7 @@ type Entry struct {
 	Generation uint64           // the generation that fired, in a firing or an outcome; otherwise the entry's own sequence
 	Instance   string           // in a firing, the instance that fired the timer
 	Outcome    Outcome          // in an outcome, the outcome of the timer
-	Cancelled  uint64           // the generation that a cancel has certainly cancelled; zero if the cancel expected none
+	Cancelled  uint64           // the generation that a cancel has replaced; zero if the cancel expected none
 	First      bool             // the entry is a set whose publish expected a subject without entries
 
 	// Replaced and ReplacedRequest are the generation and the request of the replaced round, if a broker wrote the entry
@@ -89,8 +89,8 @@ func (e Entry) PendingOrPaused() bool { return (e.Kind == Set || e.Kind == Pause
 // Debounced reports whether the entry is a debounced set. Consecutive debounced sets of a subject are a run.
 func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }
 
-// Parse parses an entry of the timers' stream. An entry that it does not understand has replaced the previous one, so
-// the result is a set with a problem, for a dead letter.
+// Parse parses an entry of the timers' stream. An entry that cannot be parsed has replaced the previous entry, too. So
+// the result is an invalid set, for which the broker writes a dead letter.
 func Parse(p message.Policy, in message.Incoming) Entry {
 	if in.Subject == p.Names.TimersCursor() {
 		return Entry{Kind: Cursor}

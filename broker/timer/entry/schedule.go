@@ -32,10 +32,10 @@ func CheckSchedule(p message.Policy, subject string) *message.Problem {
 	return nil
 }
 
-// ScheduleEntry returns the sealed header of a schedule's entry. An entry with a problem must not be stored, since it
-// would replace a valid one. The header contains the client's headers for the target, and the options Delay-Deliver,
-// Delay-Expires and Delay-Max-Attempts. ScheduleEntry refuses all other headers that begin with Delay-: our seal would
-// make them valid.
+// ScheduleEntry returns the sealed header of a schedule's entry. The caller must not store an entry with a problem:
+// such an entry would replace a valid one. The header contains the client's headers for the target, and the options
+// Delay-Deliver, Delay-Expires and Delay-Max-Attempts. ScheduleEntry refuses all other headers that begin with Delay-:
+// our seal would make them valid.
 func ScheduleEntry(
 	p message.Policy, s Schedule, client message.Header, body []byte, now time.Time,
 ) (message.Header, *message.Problem) {

@@ -23,7 +23,7 @@ type Series struct {
 }
 
 // tableHeaders maps the fields of a time table to their headers. In returns the field of timetable.Settings for the
-// header's value; nil for a header that timetable.Parse does not parse.
+// header's text; nil if no string field is for the header.
 var tableHeaders = []struct {
 	setting, header string
 	in              func(*timetable.Settings) *string
@@ -114,7 +114,7 @@ func startSeries(
 	return series, table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due, nil
 }
 
-// checkExpires refuses Delay-Expires with a time, since it would be in the past for later rounds.
+// checkExpires refuses Delay-Expires with a time, since that time would be in the past for later rounds.
 func checkExpires(s message.Block) *message.Problem {
 	expires, problem := s.Value(message.HeaderExpires)
 	if _, err := levels.ParseDuration(expires); problem != nil || expires == "" || err == nil {

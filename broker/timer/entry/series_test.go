@@ -95,7 +95,8 @@ func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, 
 func nextOf(r entry.Pending, by string) entry.Next {
 	s, round := r.Round()
 	return entry.Next{
-		Instance: by, Round: r.Series.Table.Decide(s, round, r.Due).Next, Table: r.Series.Table, First: s.First, Token: r.Token,
+		Instance: by, Round: r.Series.Table.Decide(s, round, r.Due).Next,
+		Table: r.Series.Table, First: s.First, Token: r.Token,
 	}
 }
 

@@ -54,7 +54,7 @@ type Attempt struct {
 	State timer.State // the state that was last read
 	Doubt timer.Doubt
 
-	mayBeStored bool   // the last publish is in doubt, or a leader that may be deposed has refused that publish
+	mayBeStored bool   // a publish is in doubt, or was refused by a leader that may be deposed
 	expected    uint64 // the generation that the last such publish expected
 }
 

@@ -32,12 +32,12 @@ type Bulk struct {
 type BulkResult struct {
 	Matched  int                   `json:"matched"`
 	Outcomes map[timer.Outcome]int `json:"outcomes,omitempty"`
-	Refused  int                   `json:"refused,omitempty"` // in a dry run: the timers that would be refused
-	Why      string                `json:"why,omitempty"`     // the reason for the first refused timer
+	Refused  int                   `json:"refused,omitempty"` // in a dry run, the timers that a real run would refuse
+	Why      string                `json:"why,omitempty"`     // the key of the first refused timer, and the reason
 	Sealed   bool                  `json:"-"`                 // a timer was refused with ErrSecret
 	DryRun   bool                  `json:"dry_run,omitempty"`
 	UpTo     uint64                `json:"up_to"`
-	Next     uint64                `json:"next,omitempty"` // Page.After of the next page; zero on the last page
+	Next     uint64                `json:"next,omitempty"` // Page.Start of the next page; zero on the last page
 	At       time.Time             `json:"at"`
 }
 

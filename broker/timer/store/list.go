@@ -82,7 +82,7 @@ type Recurring struct {
 	Definition entry.Series `json:"-"`
 }
 
-// RecurringOf returns nil if the entry is neither a pending round nor a paused series.
+// RecurringOf returns the Recurring of an entry; nil if the entry is neither a pending round nor a paused series.
 func RecurringOf(e entry.Entry) *Recurring {
 	if e.Series == nil || !e.PendingOrPaused() {
 		return nil
@@ -98,7 +98,7 @@ func RecurringOf(e entry.Entry) *Recurring {
 type Listing struct {
 	Timers  []Row     `json:"timers"`
 	UpTo    uint64    `json:"up_to"`          // the last sequence when the first page was made; later pages pass it on
-	Next    uint64    `json:"next,omitempty"` // Page.After of the next page; zero on the last page
+	Next    uint64    `json:"next,omitempty"` // Page.Start of the next page; zero on the last page
 	Scanned int       `json:"scanned"`        // the number of entries that were read
 	At      time.Time `json:"at"`
 }
@@ -254,7 +254,7 @@ func nearDeadline(ctx context.Context, reserve time.Duration) bool {
 	return ok && time.Until(end) < reserve
 }
 
-// rowOf returns the row for an entry, by its header.
+// rowOf returns the row for an entry, and does not parse the entry's body.
 func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.HeadersOnly = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)

@@ -33,7 +33,7 @@ func (f Filter) passes(names message.Names) (all []pass) {
 		ends = []string{f.Prefix, f.Prefix + ".>"}
 	}
 	timers, schedules := f.keyKinds()
-	if timers && len(f.Targets) == 0 { // the schedules match, too
+	if timers && len(f.Targets) == 0 { // these filters include schedules
 		for _, end := range ends {
 			all = append(all, pass{filter: names.Timer(key, end)})
 		}
@@ -75,15 +75,13 @@ func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Se
 			scan.From, scan.To, scan.Filters = from, to, []string{p.filter}
 			next, stop := iter.Pull2(scan.All(ctx))
 			defer stop()
-			heads = append(heads, &head{pass: p, next: next})
+			h := &head{pass: p, next: next}
+			h.load()
+			heads = append(heads, h)
 		}
 		for last := uint64(0); ; {
 			var first *head
 			for _, h := range heads {
-				if !h.loaded {
-					h.message, h.err, h.more = h.next()
-					h.loaded = true
-				}
 				if h.more && (first == nil || h.err != nil || h.message.Sequence < first.message.Sequence) {
 					first = h
 				}
@@ -92,13 +90,14 @@ func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Se
 				return
 			}
 			m, err := first.message, first.err
-			first.loaded = false
-			if err == nil && (m.Sequence == last || first.timersOnly && t.Policy.Names.Parse(m.Subject).IsSchedule()) {
-				continue // another pass yields it, too
+			// Another pass has a schedule that a pass for timers skips.
+			duplicate := m.Sequence == last || first.timersOnly && t.Policy.Names.Parse(m.Subject).IsSchedule()
+			if err != nil || !duplicate {
+				if last = m.Sequence; !yield(m, err) || err != nil {
+					return
+				}
 			}
-			if last = m.Sequence; !yield(m, err) || err != nil {
-				return
-			}
+			first.load()
 		}
 	}
 }
@@ -108,10 +107,12 @@ type head struct {
 	pass
 	next func() (lane.Message, error, bool)
 
-	loaded, more bool // loaded: next was called for the fields below; more: they contain an entry
-	message      lane.Message
-	err          error
+	message lane.Message
+	err     error
+	more    bool // false at the end of the pass
 }
+
+func (h *head) load() { h.message, h.err, h.more = h.next() }
 
 // matchKey reports whether a key matches a pattern in which * stands for any characters. It takes the first match of
 // each part, and never backtracks: a client's pattern costs at most the product of the two lengths.

@@ -81,7 +81,7 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
-			if a.By > 0 { // an earlier time needs no check: a planned round may be beyond the maximum delay
+			if a.By > 0 { // a round may be planned beyond the maximum delay, so only a later time is checked
 				return n, a.checkDelay(now, n.Round.Due)
 			}
 		}
@@ -110,10 +110,10 @@ func (a *attempt) checkDelay(now, due time.Time) error {
 	return nil
 }
 
-// extraDelivery returns the set of a timer to the target of a series, which is due immediately. Its key is derived from
-// the request's ID, and the publish expects no entry. So while the last entry of that timer is kept (entry.ExtraTime),
-// a repeated publish does not fire the timer again. The publish needs only the permission to set timers to the target.
-// For a schedule, the set has our seal, since it contains headers that only the broker may write.
+// extraDelivery returns the set of a timer that is due immediately, with the target of a series. Its key is derived
+// from the request's ID, and the publish expects no entry. So while the last entry of that timer is kept
+// (entry.ExtraTime), a repeated publish does not fire the timer again. The publish needs only the permission to set
+// timers to the target. For a schedule, the set has our seal, since it contains headers that only the broker may write.
 func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)

@@ -32,8 +32,7 @@ const (
 type Timers struct {
 	Policy message.Policy
 	API    jsapi.Client
-	// Publish publishes on the stream of timers, and returns its answer. It ignores an answer that the stream has not
-	// written.
+	// Publish publishes on the stream of timers, and returns the stream's answer. It ignores answers of other senders.
 	Publish func(ctx context.Context, m *nats.Msg) jsapi.Reply
 	Scan    lane.Scan // for List; only Conn, JetStream and APIPrefix are set
 
@@ -122,7 +121,7 @@ func (t *Timers) check(c Change) *message.Problem {
 		return problem
 	}
 	p := t.Policy
-	p.Targets = nil // a timer can be cancelled even if its target is no longer allowed; setEntry checks the target of a set
+	p.Targets = nil // a timer can be cancelled even if its target is no longer allowed; setEntry checks a set
 	return p.CheckTarget(c.Target)
 }
 
