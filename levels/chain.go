@@ -12,7 +12,7 @@ import "time"
 // level before its end, by a lookahead, should add a part of the lookahead to remaining, but not the whole lookahead:
 // see "A millisecond short" in the package documentation.
 func (l Ladder) Next(remaining time.Duration) (next Level, ok bool) {
-	level, ok := l.LongestWithin(remaining)
+	level, ok := l.LongestFit(remaining)
 	if !ok || remaining < l.Horizon() {
 		return Level{}, false
 	}

@@ -143,20 +143,20 @@ func (l Ladder) Horizon() time.Duration {
 	return max(l.levels[0].Delay, MinHorizon)
 }
 
-// Shorter returns the longest level that is shorter than the given level, which need not belong to this ladder. If the
-// stream of the given level is full, a message hops into the shorter level, which may be below the horizon. If no level
-// is shorter, ok is false.
-func (l Ladder) Shorter(level Level) (shorter Level, ok bool) {
-	shorter, ok = l.LongestWithin(level.Delay - 1)
+// ShorterLevel returns the longest level that is shorter than the given level, which need not belong to this ladder. If
+// the stream of the given level is full, a message hops into the shorter level, which may be below the horizon. If no
+// level is shorter, ok is false.
+func (l Ladder) ShorterLevel(level Level) (shorter Level, ok bool) {
+	shorter, ok = l.LongestFit(level.Delay - 1)
 	if !ok {
 		return Level{}, false
 	}
 	return shorter, true
 }
 
-// LongestWithin returns the longest level that is not longer than d. If all levels are longer, it returns the shortest
+// LongestFit returns the longest level that is not longer than d. If all levels are longer, it returns the shortest
 // level and false. It does not allocate.
-func (l Ladder) LongestWithin(d time.Duration) (Level, bool) {
+func (l Ladder) LongestFit(d time.Duration) (Level, bool) {
 	n := sort.Search(len(l.levels), func(i int) bool { return l.levels[i].Delay > d })
 	switch {
 	case len(l.levels) == 0:

@@ -149,14 +149,14 @@ func TestLongestWithin(t *testing.T) {
 		{time.Hour - 1, "5s", true},
 		{1<<63 - 1, "1h", true},
 	} {
-		if got, fits := l.LongestWithin(tt.d); got.Name != tt.want || fits != tt.fits {
+		if got, fits := l.LongestFit(tt.d); got.Name != tt.want || fits != tt.fits {
 			t.Errorf("LongestWithin(%s) = %s, %v; want %s, %v", tt.d, got.Name, fits, tt.want, tt.fits)
 		}
 	}
-	if got, fits := (levels.Ladder{}).LongestWithin(time.Hour); fits || got != (levels.Level{}) {
+	if got, fits := (levels.Ladder{}).LongestFit(time.Hour); fits || got != (levels.Level{}) {
 		t.Errorf("without levels: %v, %v; want the zero level, false", got, fits)
 	}
-	if n := testing.AllocsPerRun(100, func() { l.LongestWithin(time.Minute) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { l.LongestFit(time.Minute) }); n != 0 {
 		t.Errorf("LongestWithin allocates %.0f times, want 0", n)
 	}
 }
@@ -185,7 +185,7 @@ func TestShorter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		from := mustParse(t, tt.from).Levels()[0]
-		got, ok := l.Shorter(from)
+		got, ok := l.ShorterLevel(from)
 		if want := tt.want; got.Name != want || ok != (want != "") {
 			t.Errorf("Shorter(%s) = %q, %v; want %q", tt.from, got.Name, ok, want)
 		}

@@ -138,7 +138,7 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	if p.delay > 0 || !m.crowded || remaining < minSpill {
 		return step{kind: hold, at: at}
 	}
-	level, _ := p.ladder.LongestWithin(remaining)
+	level, _ := p.ladder.LongestFit(remaining)
 	if level.Delay > max(remaining, readAhead) {
 		return step{kind: hold, at: at}
 	}
@@ -151,7 +151,7 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 // level.
 func (p plan) smallerLevel(level levels.Level, refusedBy string) levels.Level {
 	if refusing, ok := p.ladder.Lookup(refusedBy); ok && refusing.Delay <= level.Delay {
-		if shorter, ok := p.ladder.Shorter(refusing); ok {
+		if shorter, ok := p.ladder.ShorterLevel(refusing); ok {
 			return shorter
 		}
 	}

@@ -108,9 +108,9 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 // as an attempt. The broker delivers the message again after the wait, but at the latest after the delay of the longest
 // retry lane.
 func deferStep(p plan, m moment, f *flight, wait time.Duration, reason string) step {
-	longest, _ := p.retries.LongestWithin(forever)
+	longest, _ := p.retries.LongestFit(forever)
 	wait = min(wait, longest.Delay)
-	level, _ := p.retries.LongestWithin(wait)
+	level, _ := p.retries.LongestFit(wait)
 	request := f.request.WithDeferral(m.now.Add(wait).Stamp(), reason) // WithDeferral also drops the reserved send time
 	request.AllowedRefusals = p.maxAttempts(f.request)
 	return step{kind: retry, level: level, request: &request}

@@ -25,7 +25,7 @@ type State struct {
 	NoEntry      bool      // the subject has no entry; it was read after LastSeq
 	LastSeq      uint64    // a sequence that the stream has reached; its last one if no entry is as new as the generation
 	Created      time.Time // when the stream was created
-	ProvenBehind bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
+	EndConfirmed bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
 	Settled      bool      // the entry records the firing of a round, and that round is settled
 	IsFirst      bool      // the subject has no earlier entry
 	Sequence     uint64
@@ -34,14 +34,14 @@ type State struct {
 	Message      message.Incoming // the stored entry
 }
 
-// Over reports whether the timer has ended: its subject has no entry, or the last entry is a cancel, an outcome or an
+// Ended reports whether the timer has ended: its subject has no entry, or the last entry is a cancel, an outcome or an
 // invalid set.
-func (s State) Over() bool {
+func (s State) Ended() bool {
 	return s.Sequence == 0 || s.Entry.Kind == entry.Cancel || s.Entry.Kind == entry.Over ||
 		s.Entry.Kind == entry.Set && s.Entry.Problem != nil
 }
 
-// Behind reports whether the stream ends below a generation, according to its leader.
-func (s State) Behind(generation uint64) bool {
+// EndsBelow reports whether the stream ends below a generation, according to its leader.
+func (s State) EndsBelow(generation uint64) bool {
 	return (s.NoEntry || s.Sequence < generation) && s.LastSeq < generation
 }

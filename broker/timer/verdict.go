@@ -71,8 +71,8 @@ type Doubt struct {
 	Generation uint64 // the generation that all of them expected; zero if they expected different ones
 }
 
-// Note records a publish that expected a generation, and that the stream has not answered.
-func (d *Doubt) Note(generation uint64) {
+// Add records a publish that expected a generation, and that the stream has not answered.
+func (d *Doubt) Add(generation uint64) {
 	if d.Unanswered && d.Generation != generation {
 		generation = 0
 	}
@@ -90,7 +90,7 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	unknown := Answer{Outcome: Unknown, Generation: a.Generation}
 	e := f.Entry
 	switch {
-	case f.Behind(a.Generation):
+	case f.EndsBelow(a.Generation):
 		unknown.Why = "the stream ends before that generation, according to its leader"
 	case f.NoEntry || f.Sequence < a.Generation: // if an older entry is the last, the stream was restored
 		return a.decideNone(f, doubt)

@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 func TestDoubtedSet(t *testing.T) {
 	t.Parallel()
 	var doubt Doubt
-	doubt.Note(0)
+	doubt.Add(0)
 	for name, asked := range map[string]Request{
 		"a conditional set": {Verb: Set, Conditional: true, ID: "mine"}, "a set": {Verb: Set, ID: "mine"},
 	} {
@@ -95,7 +95,7 @@ func TestDoubtedSet(t *testing.T) {
 			t.Errorf("%s, with the entry of another request: got %v, %+v, want unknown", name, next, answer)
 		}
 	}
-	doubt.Note(5)
+	doubt.Add(5)
 	if doubt.Generation != 0 {
 		t.Errorf("two generations are in doubt: got %+v, want generation 0", doubt)
 	}

@@ -82,7 +82,7 @@ func replaceEnded(
 	ctx context.Context, timers *store.Timers, change store.Change, conflict store.Answer,
 ) (store.Answer, error) {
 	s, err := readTimer(ctx, timers, change.Key, change.Target)
-	if err != nil || !s.Over() {
+	if err != nil || !s.Ended() {
 		return conflict, err
 	}
 	change.Generation = s.Sequence

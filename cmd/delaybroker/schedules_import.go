@@ -64,7 +64,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	var results []schedules.Result
-	err := takeover.Stream(ctx, stream, func(t schedules.Result) error {
+	err := takeover.MoveAll(ctx, stream, func(t schedules.Result) error {
 		results = append(results, t)
 		return ctx.Err()
 	})
@@ -91,7 +91,7 @@ func (a *app) showTaken(results []schedules.Result, dryRun bool) {
 	})
 	for _, r := range results {
 		count[r.Outcome]++
-		table.Add(text.Printable(r.Subject, 100), text.Printable(r.Target, 100), text.Printable(r.When, 60),
+		table.Add(text.Printable(r.Subject, 100), text.Printable(r.Target, 100), text.Printable(r.Pattern, 60),
 			text.Moment(r.Due), string(r.Outcome), text.Printable(r.Why, 300))
 	}
 	if len(results) > 0 {

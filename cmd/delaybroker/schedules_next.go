@@ -101,7 +101,7 @@ type upcomingTime struct {
 func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
 	now := time.Now() // "in" is relative to the local clock
-	for _, c := range table.Upcoming(first, from.Add(-1), n) {
+	for _, c := range table.Occurrences(first, from.Add(-1), n) {
 		line := upcomingTime{At: c.At, Shift: c.Shift.Seconds()}
 		line.Zone, _ = c.At.Zone()
 		if a.AsJSON(line) {

@@ -46,7 +46,7 @@ func (o *timerSelection) addBulkFlags(c *cobra.Command) {
 
 // filter converts the flags to a filter.
 func (o timerSelection) filter() store.Filter {
-	f := store.Filter{Key: o.key, DueFrom: o.dueFrom, DueTo: o.dueTo, Once: o.once}
+	f := store.Filter{Key: o.key, DueFrom: o.dueFrom, DueTo: o.dueTo, OneShot: o.once}
 	if o.target != "" {
 		f.Targets = []string{o.target}
 	}

@@ -88,7 +88,7 @@ func formatShift(d time.Duration) string {
 // tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
 func newRequest(f store.Filter, p store.Page) (request service.RequestBody, prefix string) {
 	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
-	request.Recurring, request.Once, request.Set = f.Recurring, f.Once, f.Set
+	request.Recurring, request.OneShot, request.Set = f.Recurring, f.OneShot, f.Set
 	request.Start, request.UpTo, request.Limit = p.Start, p.UpTo, p.Limit
 	if len(f.Targets) == 0 {
 		return request, ""

@@ -121,7 +121,7 @@ func (m *month) recur(key string, headers ...string) {
 	table, err := timetable.Parse(words)
 	natstest.NoError(m.T, err)
 	for at := time.Now(); ; {
-		next, ok := table.After(time.Time{}, at)
+		next, ok := table.Next(time.Time{}, at)
 		if !ok || !next.Before(m.end()) {
 			return
 		}

@@ -61,7 +61,7 @@ func (h handover) killed(k kill) bool {
 	defer func() { _ = sub.Unsubscribe() }()
 	natstest.Flush(h.t, pass)
 	o.Store.API.API = api
-	err = o.Stream(ctx, "PLAN", func(schedules.Result) error { return context.Cause(ctx) })
+	err = o.MoveAll(ctx, "PLAN", func(schedules.Result) error { return context.Cause(ctx) })
 	time.Sleep(10 * time.Millisecond) // until sent requests reach the server
 	return err != nil || ctx.Err() != nil
 }

@@ -51,7 +51,7 @@ func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Re
 		change(&o)
 	}
 	all := make(map[string]schedules.Result)
-	natstest.NoError(h.t, o.Stream(context.Background(), "PLAN", func(took schedules.Result) error {
+	natstest.NoError(h.t, o.MoveAll(context.Background(), "PLAN", func(took schedules.Result) error {
 		all[strings.TrimPrefix(took.Subject, "schedules.r.")] = took
 		return nil
 	}))
@@ -90,7 +90,7 @@ func TestTakenOverFireOnce(t *testing.T) {
 		})
 		h.wait(2 * time.Minute)
 		dry := h.inspect.TakeOver(true)
-		natstest.NoError(t, dry.Stream(context.Background(), "PLAN", func(schedules.Result) error { return nil }))
+		natstest.NoError(t, dry.MoveAll(context.Background(), "PLAN", func(schedules.Result) error { return nil }))
 		took := h.take(nil)
 		for name, want := range map[string]schedules.Outcome{
 			"once": schedules.Taken, "soon": schedules.Kept, "every": schedules.Taken, "cron": schedules.Taken,

@@ -70,7 +70,7 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 		in := c.Subscribe("orders.>")
 		k := killer{Client: c, server: s, cfg: cfg, random: random}
 		for at := change.Add(-time.Hour); at.Before(change.Add(time.Hour)); at = at.Add(12 * time.Minute) {
-			next, _ := table.After(time.Time{}, at.Add(-1))
+			next, _ := table.Next(time.Time{}, at.Add(-1))
 			if next.Equal(at) {
 				want = append(want, at)
 			}

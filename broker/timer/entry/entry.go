@@ -103,7 +103,7 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 	s, _ := message.SplitHeader(in.Header, false)
 	foreign := p.Names.Parse(in.Subject).IsSchedule() && !sealed(p, in)
 	if foreign && maybeSealed(p, in) {
-		return unproven()
+		return unprovenEntry()
 	}
 	if foreign || !cancels(s) || message.IsServerAnswer(in.Header) {
 		set, problem := ParseSet(p, in)
@@ -134,8 +134,8 @@ func cancels(s message.Block) bool {
 		s.FirstHeader(message.HeaderFor, message.HeaderUntil) == ""
 }
 
-// CanName reports whether the subject of an entry is that of a valid timer, which a client can set and read.
-func CanName(p message.Policy, subject string) bool {
+// ValidSubject reports whether the subject of an entry is that of a valid timer, which a client can set and read.
+func ValidSubject(p message.Policy, subject string) bool {
 	addr := p.Names.Parse(subject)
 	if addr.IsSchedule() {
 		return CheckSchedule(p, addr.Target) == nil
@@ -147,12 +147,12 @@ func CanName(p message.Policy, subject string) bool {
 func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
 	switch {
 	case message.IsServerAnswer(in.Header):
-		return forged(p, in)
+		return forgedEntry(p, in)
 	case sealed(p, in):
 	case maybeSealed(p, in):
-		return unproven()
+		return unprovenEntry()
 	default:
-		return forged(p, in)
+		return forgedEntry(p, in)
 	}
 	e, name := Entry{Kind: Over}, message.HeaderOver
 	if fired {
@@ -161,7 +161,7 @@ func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
 	number, rest, _ := strings.Cut(firstValue(in.Header[name]), " ")
 	g, err := strconv.ParseUint(number, 10, 64)
 	if err != nil || g == 0 || g >= in.Sequence || len(in.Header[name]) != 1 {
-		return forged(p, in)
+		return forgedEntry(p, in)
 	}
 	e.Generation, e.Token = g, firstValue(in.Header[message.HeaderWord])
 	if !fired {

@@ -85,7 +85,7 @@ func TestBadTimers(t *testing.T) {
 		{"delaytimer.key.$SYS.x", []string{"Delay-For: 1m"}, message.BadTarget, "namespace"},
 		{"delaytimer.key.delaytimer.key.x", []string{"Delay-For: 1m"}, message.BadTarget, "nest"},
 	} {
-		p := sealing(keysOf(secretOne))
+		p := policyOf(keysOf(secretOne))
 		e := entry.Parse(p, timerEntry(tt.subject, 7, header(tt.lines...)))
 		wantProblem(t, tt.subject+strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
 		if e.Kind != entry.Set {
@@ -112,7 +112,7 @@ func TestCancelEntry(t *testing.T) {
 		timerSubject: true, "delaytimer._.orders.x": false, "delaytimer.*.orders.x": false, "delaytimer.k.*": false,
 		"delaytimer.k.orders x": false,
 	} {
-		if got := entry.CanName(policy, subject); got != want {
+		if got := entry.ValidSubject(policy, subject); got != want {
 			t.Errorf("CanName(%q) = %t, want %t", subject, got, want)
 		}
 	}
@@ -121,7 +121,7 @@ func TestCancelEntry(t *testing.T) {
 // timerSet returns a set of timerSubject as the broker reads it, and the keys and policy of the tests below.
 func timerSet() (*message.Keys, message.Policy, entry.Pending) {
 	k := keysOf(secretOne)
-	p := sealing(k)
+	p := policyOf(k)
 	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-For: 1h", "X-Mine: 1", "Delay-Expires: 5m"))).Pending
 	return k, p, set
 }
@@ -200,11 +200,11 @@ func TestFiringIsProven(t *testing.T) {
 		}
 	}
 	in := firedEntry(t, k, set.FiredHeader(7, "me"))
-	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven {
+	if e := entry.Parse(policyOf(keysOf(secretTwo)), in); e.Kind != entry.Unproven {
 		t.Errorf("under an unknown key, the firing is %+v, want unproven", e)
 	}
 	in.KeysCurrent = true
-	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Set || e.Problem == nil {
+	if e := entry.Parse(policyOf(keysOf(secretTwo)), in); e.Kind != entry.Set || e.Problem == nil {
 		t.Errorf("under a key that no broker has, the firing is %+v, want an invalid set", e)
 	}
 }
@@ -225,7 +225,7 @@ func FuzzTimer(f *testing.F) {
 	f.Add("delaytimer.k\x00y.orders.x", []byte(block("Delay-For: 1h")))
 	f.Add("delaysys.armed", []byte(block()))
 	k := keysOf(secretOne)
-	p := sealing(k)
+	p := policyOf(k)
 	f.Fuzz(func(t *testing.T, subject string, block []byte) {
 		h, err := nats.DecodeHeadersMsg(block)
 		if err != nil {

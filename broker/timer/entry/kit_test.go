@@ -31,8 +31,8 @@ func mustNames(prefix string) message.Names {
 
 func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets, at.Add(-time.Hour)) }
 
-// sealing returns the policy of a broker with keys.
-func sealing(k *message.Keys) message.Policy {
+// policyOf returns the policy of a broker with keys.
+func policyOf(k *message.Keys) message.Policy {
 	p := policy
 	p.Keys = k
 	return p

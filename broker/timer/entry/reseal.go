@@ -8,13 +8,13 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Resealed returns the header of an entry with the same content, sealed with the first key. Only pending entries are
+// Reseal returns the header of an entry with the same content, sealed with the first key. Only pending entries are
 // resealed: rounds of series, paused series, and schedules. All other sealed entries are removed soon. The stream
 // stores the new entry only if the old entry is still the last one. The new entry has a new generation.
 //
 // ok is false if the entry is not pending, if it needs no seal, if its seal cannot be verified, or if the new entry
 // would have another meaning. For example, the due time of a schedule may have passed; then the entry stays, and fires.
-func Resealed(p message.Policy, in message.Incoming, now time.Time) (h message.Header, ok bool) {
+func Reseal(p message.Policy, in message.Incoming, now time.Time) (h message.Header, ok bool) {
 	if !ClaimsBroker(p, in) || !sealed(p, in) {
 		return nil, false
 	}

@@ -100,13 +100,13 @@ func PutDelivery(h message.Header, origin message.Origin, next time.Time) {
 // ignores the headers.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (origin message.Origin) {
 	if s.Delay[message.HeaderScheduler] != nil && !in.HeadersOnly && !p.Keys.Empty() && sealed(p, in) {
-		origin.Scheduler, origin.Rollup = firstValue(s.Delay[message.HeaderScheduler]), rollsUp(s)
+		origin.Scheduler, origin.Rollup = firstValue(s.Delay[message.HeaderScheduler]), hasRollup(s)
 		origin.ScheduleNext = firstValue(s.Delay[message.HeaderScheduleNext])
 	}
 	return origin
 }
 
-func rollsUp(s message.Block) bool {
+func hasRollup(s message.Block) bool {
 	return firstValue(s.Delay[message.HeaderRollup]) == message.RollupSub
 }
 
@@ -114,7 +114,7 @@ func rollsUp(s message.Block) bool {
 // if there is none. S is nil for a schedule that fires once.
 func nextFiring(s *Series, round int) string {
 	if s != nil && (s.Table.Rounds == 0 || round < s.Table.Rounds) {
-		if next, ok := s.Table.After(s.First, s.Planned); ok {
+		if next, ok := s.Table.Next(s.First, s.Planned); ok {
 			return next.UTC().Format(time.RFC3339Nano)
 		}
 	}

@@ -223,7 +223,7 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 	origin := before.Origin()
 	if f.Problem != nil || problem != nil || origin.Series == 0 || origin.Series > e.Generation || origin.Round == 0 ||
 		expectedGeneration(in.Header) != e.Generation {
-		return forged(p, in)
+		return forgedEntry(p, in)
 	}
 	r := before
 	r.ID = message.ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String()

@@ -137,7 +137,7 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 // replaced the entry that it names.
 func TestRounds(t *testing.T) {
 	k := keysOf(secretOne)
-	p := sealing(k)
+	p := policyOf(k)
 	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Rounds: 9", "Delay-Jitter: 10m",
 		"X-Mine: 1", "Delay-Expires: 5m", "Delay-TTL: 10m", "Delay-Owner: me", "Nats-Msg-Id: 1"))).Pending
 	checkRounds(t, k, p, timerSubject, set)
@@ -175,7 +175,7 @@ func TestRounds(t *testing.T) {
 			t.Errorf("%s: the round is valid, want an invalid set: %+v", what, e)
 		}
 	}
-	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven || e.Fires(7) {
+	if e := entry.Parse(policyOf(keysOf(secretTwo)), in); e.Kind != entry.Unproven || e.Fires(7) {
 		t.Errorf("under an unknown key, the round is %+v, want unproven", e)
 	}
 }
@@ -183,7 +183,7 @@ func TestRounds(t *testing.T) {
 // TestRoundsThatDoNotFire: a moved round keeps its number, and a paused round has no due time.
 func TestRoundsThatDoNotFire(t *testing.T) {
 	k := keysOf(secretOne)
-	p := sealing(k)
+	p := policyOf(k)
 	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Expires: 5m"))).Pending
 	n := nextOf(set, "")
 	n.Round.Due, n.Token = set.Due.Add(time.Minute), "mine"

@@ -44,7 +44,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	origin := delivery(p, in, s)
 	if addr.IsSchedule() {
 		set.MsgID = firstValue(s.Delay[message.HeaderMsgID])
-		origin = message.Origin{Scheduler: addr.Target, Rollup: rollsUp(s)}
+		origin = message.Origin{Scheduler: addr.Target, Rollup: hasRollup(s)}
 	}
 	if problem := s.CheckSpelling(); problem != nil {
 		return set, problem

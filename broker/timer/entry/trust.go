@@ -13,14 +13,14 @@ func maybeSealed(p message.Policy, in message.Incoming) bool {
 	return !in.KeysCurrent && p.Keys.UseOfMessage(in.Header) == message.OtherKey
 }
 
-// unproven returns the result of Parse for an entry that may be a broker's.
-func unproven() Entry {
+// unprovenEntry returns the result of Parse for an entry that may be a broker's.
+func unprovenEntry() Entry {
 	return Entry{Kind: Unproven, Problem: message.Problemf(message.UnknownKey,
 		"the key of the entry's seal is not known yet")}
 }
 
-// forged returns the result of Parse for an entry that falsely claims to be a broker's: an invalid set.
-func forged(p message.Policy, in message.Incoming) Entry {
+// forgedEntry returns the result of Parse for an entry that falsely claims to be a broker's: an invalid set.
+func forgedEntry(p message.Policy, in message.Incoming) Entry {
 	set, _ := ParseSet(p, message.Incoming{Stream: in.Stream, Sequence: in.Sequence, At: in.At, Subject: in.Subject})
 	return Entry{Pending: set, Generation: in.Sequence, Problem: addReplaced(message.Problemf(message.BadInternal,
 		"the entry claims to be a broker's and has no valid seal: leave Delay-Fired and Delay-Over out"), in.Sequence)}
@@ -32,7 +32,7 @@ func ClaimsBroker(p message.Policy, in message.Incoming) bool {
 		p.Names.Parse(in.Subject).IsSchedule()
 }
 
-// ProvenCursor reports whether a broker wrote an entry as the cursor.
-func ProvenCursor(p message.Policy, in message.Incoming) bool {
+// IsSealedCursor reports whether a broker wrote an entry as the cursor.
+func IsSealedCursor(p message.Policy, in message.Incoming) bool {
 	return in.Subject == p.Names.TimersCursor() && !message.IsServerAnswer(in.Header) && sealed(p, in)
 }

@@ -47,7 +47,7 @@ func (s *Stream) readCursor(ctx context.Context) (c timer.Cursor, in message.Inc
 	}
 	in = m.Incoming(s.Name())
 	c, ok := timer.ParseCursor(m.Data, m.Sequence)
-	if !ok || in.Undecodable || !entry.ProvenCursor(s.Policy, in) {
+	if !ok || in.Undecodable || !entry.IsSealedCursor(s.Policy, in) {
 		return timer.Cursor{}, in, errCursor
 	}
 	return c, in, nil

@@ -135,13 +135,13 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	if found.Entry.Kind == entry.Unproven {
 		s.ReadKeys(local)
 	}
-	switch behind := found.Behind(a.Generation); {
+	switch behind := found.EndsBelow(a.Generation); {
 	case !behind:
 		a.behindSince = time.Time{}
 	case a.behindSince.IsZero():
 		a.behindSince = local
 	default:
-		found.ProvenBehind = local.Sub(a.behindSince) >= timer.StaleFor
+		found.EndConfirmed = local.Sub(a.behindSince) >= timer.StaleFor
 	}
 	var claimTimeout time.Duration
 	if by := found.Entry.Instance; by != "" {
@@ -164,7 +164,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout time.Duration) Step {
 	e, drop := found.Entry, Step{Kind: Drop}
 	switch {
-	case found.Behind(a.Generation) && !found.ProvenBehind && !found.Created.After(a.At),
+	case found.EndsBelow(a.Generation) && !found.EndConfirmed && !found.Created.After(a.At),
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
 	case found.NoEntry, found.Sequence < a.Generation:

@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 			want: Drop},
 
 		{name: "none, unproven", found: timer.State{NoEntry: true, LastSeq: 6}, want: BackOff},
-		{name: "none, proven", found: timer.State{NoEntry: true, LastSeq: 6, ProvenBehind: true}, want: Drop},
+		{name: "none, proven", found: timer.State{NoEntry: true, LastSeq: 6, EndConfirmed: true}, want: Drop},
 		{name: "none in a newer stream", found: timer.State{NoEntry: true, LastSeq: 6, Created: set.Add(1)},
 			want: Drop},
 		{name: "none", found: timer.State{NoEntry: true, LastSeq: 7}, want: Drop},

@@ -88,7 +88,7 @@ func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (s
 	if err != nil {
 		return false, fmt.Errorf("read the last entry of %s: %w", subject, err)
 	}
-	header, ok := entry.Resealed(s.Policy, last.Incoming(s.Name()), time.Now())
+	header, ok := entry.Reseal(s.Policy, last.Incoming(s.Name()), time.Now())
 	if !ok {
 		return false, nil
 	}

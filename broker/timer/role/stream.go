@@ -71,7 +71,7 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, key: s.Policy.Names.Parse(in.Subject).Token, Generation: in.Sequence, At: in.At,
 		Size: len(in.Data), First: e.First, cleared: e.First,
-		Removal: Removal{OnlyEntry: !entry.CanName(s.Policy, in.Subject)},
+		Removal: Removal{OnlyEntry: !entry.ValidSubject(s.Policy, in.Subject)},
 	}
 	a.TakeEntry(e)
 	switch e.Kind {

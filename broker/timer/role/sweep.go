@@ -188,7 +188,7 @@ func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue
 		}
 	case e.Kind == entry.Cancel, e.Kind == entry.Over:
 		a.Generation, a.Stage, a.Entry = m.Sequence, Settled, m.Sequence
-		a.OnlyEntry = !entry.CanName(s.Policy, m.Subject)
+		a.OnlyEntry = !entry.ValidSubject(s.Policy, m.Subject)
 	}
 	return Overdue{Alarm: a, Request: e.Request}, s.Deadline(e, m.Subject, m.At)
 }

@@ -192,7 +192,7 @@ func (c *Change) parseOptions(rules message.ScheduleRules, rule message.Schedule
 	target := get(r.Header, jetstream.ScheduleTargetHeader)
 	_, isSchedule := rules.Lookup(target)
 	switch {
-	case !literal(target) || target == r.Subject:
+	case !isLiteral(target) || target == r.Subject:
 		return &badTarget
 	case isSchedule:
 		return badTarget.withReason("it is the subject of a schedule")
@@ -201,7 +201,7 @@ func (c *Change) parseOptions(rules message.ScheduleRules, rule message.Schedule
 	}
 	c.Schedule.Target = target
 	if source := get(r.Header, jetstream.ScheduleSourceHeader); source != "" {
-		if source == target || source == r.Subject || !literal(source) {
+		if source == target || source == r.Subject || !isLiteral(source) {
 			return &badSource
 		}
 		return badSource.withReason("the broker always delivers the body of the request")
@@ -220,7 +220,7 @@ func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refu
 	switch {
 	case next == "" && scheduler == "":
 		return nil
-	case next != nextPurge, scheduler == r.Subject, !literal(scheduler):
+	case next != nextPurge, scheduler == r.Subject, !isLiteral(scheduler):
 		return &badScheduler
 	case !message.Match(rule.Subjects, scheduler):
 		// With the server, both subjects are in one stream. So a client of one rule may not end a schedule of another rule.
@@ -266,7 +266,7 @@ func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	return time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second, false, err == nil && n >= 0
 }
 
-// literal reports whether a subject is valid and has no wildcards.
-func literal(subject string) bool {
+// isLiteral reports whether a subject is valid and has no wildcards.
+func isLiteral(subject string) bool {
 	return message.ValidPattern(subject) && !strings.ContainsAny(subject, "*>")
 }

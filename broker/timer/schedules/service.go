@@ -88,7 +88,7 @@ func (s *Service) receive(m *nats.Msg) {
 	select {
 	case queue <- m:
 	default:
-		s.answer(m, s.Store.refused(&tooMany))
+		s.answer(m, s.Store.refusalAck(&tooMany))
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 		refusal = s.Store.checkStorable(ctx, change)
 	}
 	if refusal != nil {
-		s.answer(m, s.Store.refused(refusal))
+		s.answer(m, s.Store.refusalAck(refusal))
 		return
 	}
 	if answer, err := s.Store.carryOut(ctx, in, change, now); err == nil {

@@ -109,7 +109,7 @@ func (s Store) carryOut(ctx context.Context, r message.Incoming, c Change, now t
 	}
 	err := a.Run(ctx, &a, !a.inPlace)
 	if refused, ok := errors.AsType[*Refusal](err); ok {
-		return s.refused(refused), nil
+		return s.refusalAck(refused), nil
 	}
 	if err != nil || a.answer == (ack{}) {
 		return ack{}, errUnknown
@@ -131,15 +131,15 @@ func (a *attempt) Decide() timer.Next {
 	case !ok:
 		return timer.ReadAgain
 	case a.isOwn(st), !a.inPlace && st.token == a.token:
-		a.answer = a.stored(st.generation)
+		a.answer = a.storedAck(st.generation)
 		a.answer.Duplicate = !doubt
 		return timer.Reply
 	case !a.inPlace && doubt:
 		return timer.ReadAgain
-	case a.Expected != nil && *a.Expected != st.visible:
+	case a.Expected != nil && *a.Expected != st.pendingGeneration:
 		if !doubt { // in doubt, our entry may have been stored, and then replaced
-			why := fmt.Sprintf("wrong last sequence: %d", st.visible)
-			a.answer = a.refused(&Refusal{400, jsapi.CodeWrongLast, why})
+			why := fmt.Sprintf("wrong last sequence: %d", st.pendingGeneration)
+			a.answer = a.refusalAck(&Refusal{400, jsapi.CodeWrongLast, why})
 		}
 		return timer.Reply
 	}
@@ -160,11 +160,11 @@ func (a *attempt) isOwn(st subjectState) bool {
 
 // subjectState is the state of a schedule's subject.
 type subjectState struct {
-	visible    uint64    // the generation if the schedule is pending or paused; zero if the schedule has ended
-	generation uint64    // the sequence by which a client knows the schedule; for a series, that of its first round
-	setAt      time.Time // when that generation was stored
-	token      string    // the token of the request in the last entry
-	msgID      string    // the client's Nats-Msg-Id; empty if unknown
+	pendingGeneration uint64    // the generation if the schedule is pending or paused; zero if the schedule has ended
+	generation        uint64    // the sequence by which a client knows the schedule; for a series, that of its first round
+	setAt             time.Time // when that generation was stored
+	token             string    // the token of the request in the last entry
+	msgID             string    // the client's Nats-Msg-Id; empty if unknown
 }
 
 // subjectStateOf returns the state that the last entry represents. ok is false if the entry's key is unknown.
@@ -191,7 +191,7 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 		st.msgID = "" // an operator moved the schedule, so the id does not identify it any more
 	}
 	if e.PendingOrPaused() {
-		st.visible = st.generation
+		st.pendingGeneration = st.generation
 	}
 	return st, true
 }
@@ -230,7 +230,7 @@ func refusalFor(p *message.Problem) *Refusal {
 func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.Meaning, error) {
 	switch outcome := reply.Outcome(); {
 	case outcome == jsapi.Stored:
-		a.answer = a.stored(reply.Ack.Sequence)
+		a.answer = a.storedAck(reply.Ack.Sequence)
 		return store.Final, nil
 	case !outcome.NotStored():
 		return store.Doubtful, nil
@@ -246,6 +246,6 @@ func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.M
 	return store.Final, &Refusal{reply.Ack.Status, reply.Ack.Code, reply.Ack.Description}
 }
 
-func (a *attempt) stored(sequence uint64) ack { return ack{Stream: a.stream(), Sequence: sequence} }
+func (a *attempt) storedAck(sequence uint64) ack { return ack{Stream: a.stream(), Sequence: sequence} }
 
-func (s Store) refused(r *Refusal) ack { return ack{Error: r, Stream: s.stream()} }
+func (s Store) refusalAck(r *Refusal) ack { return ack{Error: r, Stream: s.stream()} }

@@ -59,14 +59,14 @@ const (
 type Result struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`
-	When    string    `json:"when"` // the value of Nats-Schedule
+	Pattern string    `json:"when"` // the value of Nats-Schedule
 	Due     time.Time `json:"due,omitzero"`
 	Outcome Outcome   `json:"fate"`
 	Why     string    `json:"why,omitempty"`
 }
 
-// Stream takes over all schedules of a stream whose subjects belong to a rule. It calls each with every result.
-func (o TakeOver) Stream(ctx context.Context, stream string, each func(Result) error) error {
+// MoveAll takes over all schedules of a stream whose subjects belong to a rule. It calls each with every result.
+func (o TakeOver) MoveAll(ctx context.Context, stream string, each func(Result) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("read the state of %s: %w", stream, err)
@@ -110,7 +110,7 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 		return err
 	}
 	t.request = m.Incoming(stream)
-	t.When = get(t.request.Header, jetstream.ScheduleHeader)
+	t.Pattern = get(t.request.Header, jetstream.ScheduleHeader)
 	maps.DeleteFunc(t.request.Header, func(name string, _ []string) bool { // the server has checked these conditions
 		return strings.HasPrefix(name, "Nats-Expected-")
 	})
@@ -122,7 +122,7 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 		return nil
 	}
 	s.Token = fmt.Sprintf("%s%s %d %d", takeOverToken, t.request.Stream, t.request.Sequence, t.request.At.UnixNano())
-	if ended, err := t.ended(ctx); err != nil || ended {
+	if ended, err := t.deleteEnded(ctx); err != nil || ended {
 		return err
 	}
 	leader, err := t.Store.Entries().Sample(ctx, t.request.Stream)
@@ -144,9 +144,10 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 	return nil
 }
 
-// ended reports whether a client has ended the server's schedule by a request to the broker: by a cancel that no
-// take-over wrote, or by a schedule that has fired since. Then ended deletes the schedule from the server's stream.
-func (t *transfer) ended(ctx context.Context) (bool, error) {
+// deleteEnded reports whether a client has ended the server's schedule by a request to the broker: by a cancel that no
+// take-over wrote, or by a schedule that has fired since. Then deleteEnded deletes the schedule from the server's
+// stream.
+func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 	reading, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	subject := t.Store.Policy.Names.ScheduleSubject(t.change.Schedule.Subject)
@@ -155,7 +156,7 @@ func (t *transfer) ended(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	st, ok := subjectStateOf(found)
-	if !ok || st.visible > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverToken) {
+	if !ok || st.pendingGeneration > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverToken) {
 		return false, nil // if the key of the entry is unknown, the schedule cannot be stored
 	}
 	if !t.DryRun {
@@ -187,14 +188,14 @@ func (t *transfer) next(ctx context.Context, s *entry.Schedule, now time.Time) (
 			if table, err = timetable.Parse(timetable.Settings{Cron: s.Cron, Zone: s.Zone, Last: s.Until}); err != nil {
 				return err.Error(), nil
 			}
-		} else if first, err = t.announced(ctx, s.Target); err != nil {
+		} else if first, err = t.announcedTime(ctx, s.Target); err != nil {
 			return "", err
 		} else if first.IsZero() {
 			first = t.request.At.Round(time.Second).Add(s.Every)
 		}
 		next, ok = table.Start(now, first)
 		if ok && next.Before(earliest) && table.Interval() <= 2*margin {
-			next, ok = table.After(next, earliest)
+			next, ok = table.Next(next, earliest)
 		}
 	}
 	switch {
@@ -207,9 +208,9 @@ func (t *transfer) next(ctx context.Context, s *entry.Schedule, now time.Time) (
 	return "", nil
 }
 
-// announced returns the next firing of a schedule with an interval, as the last message at the target announces it;
+// announcedTime returns the next firing of a schedule with an interval, as the last message at the target announces it;
 // zero if no message does.
-func (t *transfer) announced(ctx context.Context, target string) (time.Time, error) {
+func (t *transfer) announcedTime(ctx context.Context, target string) (time.Time, error) {
 	m, err := t.Store.API.Last(ctx, t.request.Stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return time.Time{}, nil

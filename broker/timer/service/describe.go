@@ -14,9 +14,9 @@ const (
 	description    = "Looks at named timers, cancels, moves, fires, pauses and resumes them"
 )
 
-// questionsTo returns the subjects of the requests of "nats micro" to all services, to services of this name, and to
-// the instance with this id.
-func questionsTo(id string) map[string]micro.Verb {
+// questionSubjects returns the subjects of the requests of "nats micro" to all services, to services of this name, and
+// to the instance with this id.
+func questionSubjects(id string) map[string]micro.Verb {
 	verbs := make(map[string]micro.Verb)
 	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {
 		root := micro.APIPrefix + "." + verb.String()

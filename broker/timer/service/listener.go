@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/ratelog"
 )
 
-// ignoredEvery is the minimum interval between warnings about ignored messages.
-const ignoredEvery = time.Minute
+// warningInterval is the minimum interval between warnings about ignored messages.
+const warningInterval = time.Minute
 
 // Listener receives requests for one loop, in the order of their arrival. It ignores messages without an allowed reply
 // subject. Create a Listener with NewListener.
@@ -86,7 +86,7 @@ func (l *Listener) pass(m *nats.Msg, receive func(*nats.Msg)) {
 			}
 		}
 	}
-	if more, ok := l.warnings.Allow(ignoredEvery); ok {
+	if more, ok := l.warnings.Allow(warningInterval); ok {
 		l.log.Warn("a request is ignored: its reply subject is not allowed (DELAY_REPLY_PREFIXES)",
 			"subject", m.Subject, "reply", m.Reply, "more", more)
 	}

@@ -65,7 +65,7 @@ func (t tableBody) table() (*timetable.Table, error) {
 	return &table, nil
 }
 
-func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
+func (s *Service) changeTimer(ctx context.Context, r request) (any, error) {
 	var a RequestBody
 	if err := Decode(r.Data, &a); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 
 // BadRequest returns the error for an invalid request.
 func BadRequest(format string, args ...any) *store.Refusal {
-	return store.Refusef(store.CodeBad, format, args...)
+	return store.Refusef(store.CodeBadRequest, format, args...)
 }
 
 // Decode decodes the body of a request into a value with defaults. An unknown field is an error: a request with

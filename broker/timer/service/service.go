@@ -90,7 +90,7 @@ func NewService(cfg Config) *Service {
 	id := rand.Text()
 	workers := oneWorkers(cfg.Conn.MaxPayload())
 	s := &Service{
-		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
+		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionSubjects(id),
 		requests: NewListener(cfg.Conn, cfg.ReplyPrefixes, maxReceived, cfg.Log),
 		workers:  workers, one: newQueue(oneWaiting, workers*3/4), many: newQueue(manyWaiting, 1),
 	}
@@ -99,7 +99,7 @@ func NewService(cfg Config) *Service {
 	} {
 		root := s.names.TimerCall(string(verb))
 		s.endpoints = append(s.endpoints, &endpoint{
-			name: string(verb), root: root, subjects: []string{root + "*.>"}, verb: verb, answers: s.oneTimer,
+			name: string(verb), root: root, subjects: []string{root + "*.>"}, verb: verb, answers: s.changeTimer,
 		})
 	}
 	for _, e := range []*endpoint{
@@ -174,7 +174,7 @@ func (s *Service) receive(m *nats.Msg) {
 	r, queue := request{Msg: m, endpoint: e, tenant: e.tenant(m.Subject), received: time.Now()}, s.one
 	if size := m.Size(); size > maxRequest {
 		s.answer(r, nil, store.Refusef(
-			store.CodeLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
+			store.CodeTooLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
 		return
 	}
 	if e.isMany {
@@ -233,7 +233,7 @@ func (s *Service) answer(r request, answer any, err error) {
 		m.Data, err = encode(answer)
 	}
 	if err != nil {
-		refused := store.Refusef(store.CodeTrouble, "%v", err)
+		refused := store.Refusef(store.CodeUnavailable, "%v", err)
 		errors.As(err, &refused)
 		m.Header = nats.Header{
 			micro.ErrorHeader: {refused.Sentence}, micro.ErrorCodeHeader: {strconv.Itoa(refused.Code)},

@@ -75,7 +75,7 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error
 				problem = fmt.Errorf("read the last entry of %s: %w", a.Subject, err)
 			}
 			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.Doubt.Unanswered {
-				return noStream()
+				return noStreamRefusal()
 			}
 		} else {
 			problem, next = nil, rules.Decide()
@@ -119,7 +119,7 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 	}
 	again := a.mayBeStored && a.expected == generation
 	if meaning == Doubtful {
-		a.Doubt.Note(generation)
+		a.Doubt.Add(generation)
 	}
 	if meaning == Doubtful || meaning == Replaced {
 		a.mayBeStored, a.expected = true, generation

@@ -62,7 +62,7 @@ func (d *BulkResult) Add(later BulkResult) {
 // generation, so a repeated page moves no timer twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	if b.Verb == timer.Move && b.By == 0 {
-		return BulkResult{}, Refusef(CodeBad, "by is missing: want a duration, such as 5m or -5m")
+		return BulkResult{}, Refusef(CodeBadRequest, "by is missing: want a duration, such as 5m or -5m")
 	}
 	b.Filter.State = timer.Pending
 	page, err := t.List(ctx, b.Filter, b.Page)
@@ -102,12 +102,12 @@ func (t *Timers) checkRow(ctx context.Context, b Bulk, row Row, d *BulkResult) {
 	a := t.attempt(b.change(row))
 	a.State = row.state
 	if _, err := a.Entry(ctx, row.Generation); err != nil && !errors.Is(err, ErrSecret) {
-		d.refused(row, err)
+		d.countRefusal(row, err)
 	}
 }
 
-// refused reports whether an error is a refusal, and counts the timer if so.
-func (d *BulkResult) refused(row Row, err error) bool {
+// countRefusal reports whether an error is a refusal, and counts the timer if so.
+func (d *BulkResult) countRefusal(row Row, err error) bool {
 	refused, ok := errors.AsType[*Refusal](err)
 	if !ok {
 		return false
@@ -133,7 +133,7 @@ func (t *Timers) changeAll(ctx context.Context, b Bulk, rows []Row, d *BulkResul
 			switch {
 			case err == nil:
 				d.Outcomes[answer.Outcome]++
-			case !d.refused(row, err):
+			case !d.countRefusal(row, err):
 				d.Outcomes[timer.Unknown]++
 			}
 		})

@@ -27,18 +27,18 @@ func (r *Refusal) Error() string { return r.Sentence }
 func (r *Refusal) Unwrap() error { return r.cause }
 
 const (
-	CodeBad     = 400
-	CodeNone    = 404
-	CodeLarge   = 413
-	CodeBusy    = 429
-	CodeTrouble = 503
-	CodeRoom    = 507
+	CodeBadRequest  = 400
+	CodeNotFound    = 404
+	CodeTooLarge    = 413
+	CodeBusy        = 429
+	CodeUnavailable = 503
+	CodeNoRoom      = 507
 )
 
 func Refusef(code int, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Sentence: fmt.Sprintf(format, args...)}
 }
 
-func noStream() *Refusal {
-	return Refusef(CodeNone, "there is no stream of timers here: a broker creates it unless DELAY_TIMERS=off")
+func noStreamRefusal() *Refusal {
+	return Refusef(CodeNotFound, "there is no stream of timers here: a broker creates it unless DELAY_TIMERS=off")
 }

@@ -41,7 +41,7 @@ type Filter struct {
 	State   timer.Outcome `json:"state,omitempty"` // Pending, Paused, Fired or Cancelled; empty for all
 
 	Recurring bool   `json:"recurring,omitempty"` // only timers that recur
-	Once      bool   `json:"once,omitempty"`      // only timers that fire once
+	OneShot   bool   `json:"once,omitempty"`      // only timers that fire once
 	Set       string `json:"set,omitempty"`       // only timers of this set of schedules; empty for all
 }
 
@@ -110,7 +110,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	}
 	s, err := t.quorateSample(ctx, t.Policy.Names.TimersStream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return Listing{}, noStream()
+		return Listing{}, noStreamRefusal()
 	}
 	if err != nil {
 		return Listing{}, fmt.Errorf("read the state of the stream of timers: %w", err)
@@ -132,14 +132,14 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 func (f Filter) check(p Page) error {
 	for _, target := range f.Targets {
 		if !message.ValidPattern(target) {
-			return Refusef(CodeBad, "target %q: tokens separated by dots; * for one token, > for the rest", target)
+			return Refusef(CodeBadRequest, "target %q: tokens separated by dots; * for one token, > for the rest", target)
 		}
 	}
 	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Paused, timer.Fired, timer.Cancelled}, f.State) {
-		return Refusef(CodeBad, "state %q: want pending, paused, fired or cancelled", f.State)
+		return Refusef(CodeBadRequest, "state %q: want pending, paused, fired or cancelled", f.State)
 	}
 	if p.Limit < 0 || p.Limit > MaxLimit {
-		return Refusef(CodeBad, "limit %d: want 1 to %d", p.Limit, MaxLimit)
+		return Refusef(CodeBadRequest, "limit %d: want 1 to %d", p.Limit, MaxLimit)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) e
 	reading.SetLimit(rowsAtOnce)
 	for i, r := range listing.Timers {
 		reading.Go(func() (err error) {
-			kept[i], err = t.current(ctx, r, listing.UpTo, f)
+			kept[i], err = t.currentRow(ctx, r, listing.UpTo, f)
 			return err
 		})
 	}
@@ -221,11 +221,11 @@ func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) e
 	return err
 }
 
-// current returns the row if its entry is still the last one; replaced entries stay in the stream until a broker
-// removes them. With f.Recurring, if the next round was set after upTo and the filter matches it, current returns the
-// row of the next round. For any other replaced entry, current returns nil. Without a later entry, Entries.Next is
-// cheap: the server answers from an index, and sends no body.
-func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
+// currentRow returns the row if its entry is still the last one; replaced entries stay in the stream until a broker
+// removes them. With f.Recurring, if the next round was set after upTo and the filter matches it, currentRow returns
+// the row of the next round. For any other replaced entry, currentRow returns nil. Without a later entry, Entries.Next
+// is cheap: the server answers from an index, and sends no body.
+func (t *Timers) currentRow(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:
 		return nil, err
@@ -282,7 +282,7 @@ func (f Filter) matches(r Row) bool {
 		(f.Key == "" || matchKey(f.Key, r.Key)) &&
 		(len(f.Targets) == 0 || slices.ContainsFunc(f.Targets, func(p string) bool { return message.Match(p, r.Target) })) &&
 		(!f.Recurring || r.Recurring != nil) &&
-		(!f.Once || r.Recurring == nil) &&
+		(!f.OneShot || r.Recurring == nil) &&
 		(f.Set == "" || r.Recurring != nil && r.Recurring.Set == f.Set) &&
 		(f.DueFrom.IsZero() || !r.Due.Before(f.DueFrom)) &&
 		(f.DueTo.IsZero() || !r.Due.IsZero() && r.Due.Before(f.DueTo))

@@ -7,15 +7,15 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// schedule reports whether the change is about a schedule.
-func (a *attempt) schedule() bool {
+// isSchedule reports whether the change is about a schedule.
+func (a *attempt) isSchedule() bool {
 	_, ok := message.ScheduleOf(a.Key)
 	return ok
 }
 
 // scheduleTarget returns the target of the schedule that was found; empty if it is unknown.
 func (a *attempt) scheduleTarget() string {
-	if !a.schedule() || a.State.NoEntry {
+	if !a.isSchedule() || a.State.NoEntry {
 		return ""
 	}
 	return a.State.Entry.Request.Target
@@ -36,7 +36,7 @@ func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, 
 
 // sealSchedule seals an entry if the change is about a schedule.
 func (a *attempt) sealSchedule(subject string, header message.Header, body []byte, now time.Time) error {
-	if !a.schedule() {
+	if !a.isSchedule() {
 		return nil
 	}
 	err := a.canSeal()
@@ -52,7 +52,7 @@ func (a *attempt) canSeal() error {
 	if !a.Policy.Keys.Empty() {
 		return nil
 	}
-	refused := Refusef(CodeTrouble, "%v: send the request to a broker, on %s", ErrSecret,
+	refused := Refusef(CodeUnavailable, "%v: send the request to a broker, on %s", ErrSecret,
 		a.Policy.Names.TimerCall(string(a.Verb)))
 	refused.cause = ErrSecret
 	return refused

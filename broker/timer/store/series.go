@@ -19,7 +19,7 @@ import (
 func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
 		m, err := a.extraDelivery(r, now)
-		a.extra, a.extraOf = m, generation
+		a.extra, a.extraGeneration = m, generation
 		return m, err
 	}
 	if err := a.canSeal(); err != nil {
@@ -36,7 +36,7 @@ func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time)
 		Data: a.State.Message.Data,
 	})
 	if e.Problem != nil {
-		return nil, Refusef(CodeBad, "%s", e.Problem.Sentence)
+		return nil, Refusef(CodeBadRequest, "%s", e.Problem.Sentence)
 	}
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.Message.Data}, nil
 }
@@ -61,15 +61,15 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 			n.First = asked
 		}
 		if problem := entry.CheckRecurring(a.Policy, n.Table, len(a.State.Message.Data)); problem != nil {
-			code := CodeBad
+			code := CodeBadRequest
 			if problem.Code == message.TooLarge {
-				code = CodeLarge
+				code = CodeTooLarge
 			}
 			return n, Refusef(code, "%s", problem.Sentence)
 		}
 		planned, ok := n.Table.Start(now, n.First)
 		if !ok || n.Table.Rounds > 0 && round.Number > n.Table.Rounds {
-			return n, Refusef(CodeBad, "no round would be left of %s", n.Table)
+			return n, Refusef(CodeBadRequest, "no round would be left of %s", n.Table)
 		}
 		n.Round = n.Table.Round(timetable.Series{ID: series.ID, First: n.First}, round.Number, planned)
 		if paused {
@@ -77,7 +77,8 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 		}
 	default:
 		if paused {
-			return n, Refusef(CodeBad, "the series is paused, and no round is due: resume it first, and then move the round")
+			return n, Refusef(CodeBadRequest,
+				"the series is paused, and no round is due: resume it first, and then move the round")
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
@@ -95,7 +96,7 @@ func (a *attempt) requestedTime(now time.Time) (time.Time, error) {
 	if a.For != "" {
 		d, err := levels.ParseDuration(a.For)
 		if err != nil {
-			return at, Refusef(CodeBad, "%v", err)
+			return at, Refusef(CodeBadRequest, "%v", err)
 		}
 		at = now.Add(d)
 	}
@@ -105,7 +106,7 @@ func (a *attempt) requestedTime(now time.Time) (time.Time, error) {
 // checkDelay refuses a time in a change that is too far ahead.
 func (a *attempt) checkDelay(now, due time.Time) error {
 	if problem := a.Policy.CheckDelay(now, due); problem != nil {
-		return Refusef(CodeBad, "%s", problem.Sentence)
+		return Refusef(CodeBadRequest, "%s", problem.Sentence)
 	}
 	return nil
 }
@@ -121,11 +122,11 @@ func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, erro
 	h[message.HeaderFor], h[message.HeaderExpected] = []string{"0s"}, []string{"0"}
 	sum := sha256.Sum256([]byte(a.Key + " " + a.ID))
 	subject := a.Policy.Names.Timer(entry.ExtraKey+hex.EncodeToString(sum[:16]), r.Target)
-	if a.schedule() {
+	if a.isSchedule() {
 		entry.PutDelivery(h, r.Origin(), r.Due)
 	}
 	if err := a.sealSchedule(subject, h, a.State.Message.Data, now); err != nil {
 		return nil, err
 	}
-	return a.checkedSet(subject, h, a.State.Message.Data, now)
+	return a.newSet(subject, h, a.State.Message.Data, now)
 }

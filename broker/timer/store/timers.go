@@ -75,13 +75,13 @@ type Answer struct {
 // was not published before ctx ended.
 func (t *Timers) Do(ctx context.Context, c Change) (Answer, error) {
 	if problem := t.check(c); problem != nil {
-		return Answer{}, Refusef(CodeBad, "%s", problem.Sentence)
+		return Answer{}, Refusef(CodeBadRequest, "%s", problem.Sentence)
 	}
 	if c.ID == "" {
 		c.ID = rand.Text()
 	}
 	a := t.attempt(c)
-	err := a.Run(ctx, a, c.Verb == timer.Set || c.Verb == timer.Cancel && c.Generation > 0 && !a.schedule())
+	err := a.Run(ctx, a, c.Verb == timer.Set || c.Verb == timer.Cancel && c.Generation > 0 && !a.isSchedule())
 	if err != nil && a.Doubt.Unanswered { // a refusal is final only if no other publish is in doubt
 		a.answer, err = timer.Answer{Outcome: timer.Unknown, Generation: c.Generation, Why: err.Error()}, nil
 	}
@@ -103,7 +103,7 @@ func (t *Timers) Do(ctx context.Context, c Change) (Answer, error) {
 func (t *Timers) Read(ctx context.Context, key, target string) (timer.State, error) {
 	c := Change{Request: timer.Request{Verb: timer.Get}, Key: key, Target: target}
 	if problem := t.check(c); problem != nil {
-		return timer.State{}, Refusef(CodeBad, "%s", problem.Sentence)
+		return timer.State{}, Refusef(CodeBadRequest, "%s", problem.Sentence)
 	}
 	a := t.attempt(c)
 	err := a.Run(ctx, a, false)
@@ -133,8 +133,8 @@ type attempt struct {
 	answer      timer.Answer
 	unavailable int // the number of consecutive publishes without a listener
 
-	extra   *nats.Msg // the published extra delivery of a series; nil before its publish
-	extraOf uint64    // the generation of the series at that publish
+	extra           *nats.Msg // the published extra delivery of a series; nil before its publish
+	extraGeneration uint64    // the generation of the series at that publish
 }
 
 func (t *Timers) attempt(c Change) *attempt {
@@ -188,33 +188,33 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	}
 	switch {
 	case a.extra != nil && (outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
-		a.answer = timer.Answer{Outcome: timer.Fired, Generation: a.extraOf} // by this publish, or an earlier one
+		a.answer = timer.Answer{Outcome: timer.Fired, Generation: a.extraGeneration} // by this publish, or an earlier one
 		return Final, nil
 	case outcome == jsapi.Unknown:
 		return Doubtful, nil
 	case a.extra != nil && a.Doubt.Unanswered: // an earlier publish of the extra delivery may be stored
 		return Retry, nil
 	case outcome == jsapi.Stored && reply.Ack.Sequence > generation:
-		a.answer = a.stored(ctx, generation, reply.Ack.Sequence)
+		a.answer = a.storedAnswer(ctx, generation, reply.Ack.Sequence)
 		return Final, nil
 	case outcome == jsapi.Conflict:
 		return Replaced, nil
 	case outcome == jsapi.Unavailable:
 		if a.unavailable++; a.unavailable >= maxUnavailable {
-			return Final, noStream()
+			return Final, noStreamRefusal()
 		}
 	case outcome == jsapi.TooLarge:
-		return Final, Refusef(CodeLarge, "with the broker's headers, the entry is larger than the stream of timers allows")
+		return Final, Refusef(CodeTooLarge, "with the broker's headers, the entry is larger than the stream of timers allows")
 	case outcome.Full():
-		return Final, Refusef(CodeRoom, "no room: %s", reply.Ack.Description)
+		return Final, Refusef(CodeNoRoom, "no room: %s", reply.Ack.Description)
 	case outcome.NotStored() && outcome != jsapi.Undecided:
-		return Final, Refusef(CodeTrouble, "the stream of timers refuses the entry: %v", reply.Failure())
+		return Final, Refusef(CodeUnavailable, "the stream of timers refuses the entry: %v", reply.Failure())
 	}
 	return Retry, nil
 }
 
-// stored returns the answer for an entry that the stream has stored at a sequence, in place of a generation.
-func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer.Answer {
+// storedAnswer returns the answer for an entry that the stream has stored at a sequence, in place of a generation.
+func (a *attempt) storedAnswer(ctx context.Context, generation, sequence uint64) timer.Answer {
 	switch a.Verb {
 	case timer.Cancel:
 		return timer.Answer{Outcome: timer.Cancelled, Generation: generation}
@@ -235,7 +235,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	if a.extra != nil && a.Doubt.Unanswered {
 		return a.extra, nil
 	}
-	a.extra, a.extraOf = nil, 0
+	a.extra, a.extraGeneration = nil, 0
 	a.answer = unknownAnswer(generation)
 	switch {
 	case a.Verb == timer.Cancel:
@@ -246,7 +246,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		return a.setEntry()
 	}
 	if problem := a.State.Entry.Problem; problem != nil {
-		return nil, Refusef(CodeBad, "the last entry is not a valid timer: %s", problem.Sentence)
+		return nil, Refusef(CodeBadRequest, "the last entry is not a valid timer: %s", problem.Sentence)
 	}
 	now, err := a.Now(ctx)
 	if err != nil {
@@ -256,7 +256,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		return a.seriesEntry(generation, t, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
-		return nil, Refusef(CodeBad,
+		return nil, Refusef(CodeBadRequest,
 			"the timer fires once: only a recurring timer can be paused, resumed, or get another table")
 	}
 	name, value := message.HeaderFor, "0s"
@@ -273,7 +273,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	if err := a.sealSchedule(a.Subject, header, a.State.Message.Data, now); err != nil {
 		return nil, err
 	}
-	return a.checkedSet(a.Subject, header, a.State.Message.Data, now)
+	return a.newSet(a.Subject, header, a.State.Message.Data, now)
 }
 
 // setEntry returns the entry of a set, checked by the clock of this host. The timers' lane checks the set again by the
@@ -285,17 +285,17 @@ func (a *attempt) setEntry() (*nats.Msg, error) {
 	if a.Conditional {
 		header[message.HeaderExpected] = []string{strconv.FormatUint(a.Generation, 10)}
 	}
-	return a.checkedSet(a.Subject, header, a.Body, time.Now())
+	return a.newSet(a.Subject, header, a.Body, time.Now())
 }
 
-// checkedSet returns a set, or an error if the broker would not accept it: an invalid set would replace a valid one.
-func (a *attempt) checkedSet(subject string, header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
+// newSet returns a set, or an error if the broker would not accept it: an invalid set would replace a valid one.
+func (a *attempt) newSet(subject string, header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
 	in := message.Incoming{At: now, Subject: subject, Header: header, Data: body}
 	if _, problem := entry.ParseSet(a.Policy, in); problem != nil {
-		return nil, Refusef(CodeBad, "%s", problem.Sentence)
+		return nil, Refusef(CodeBadRequest, "%s", problem.Sentence)
 	}
 	if e := entry.Parse(a.Policy, in); e.Kind != entry.Set || e.Problem != nil {
-		return nil, Refusef(CodeBad, "the message does not set a timer: leave out the headers that the broker writes")
+		return nil, Refusef(CodeBadRequest, "the message does not set a timer: leave out the headers that the broker writes")
 	}
 	return &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}, nil
 }

@@ -48,7 +48,7 @@ func FromServer(pattern string) (expr string, err error) {
 			return "", err
 		}
 		if texts[i] = "*"; values&anyValue == 0 {
-			texts[i] = compact(values)
+			texts[i] = formatValues(values)
 		}
 	}
 	return strings.Join(texts, " "), nil
@@ -60,7 +60,7 @@ func FromServer(pattern string) (expr string, err error) {
 func (f field) parse(list string, strict bool) (values uint64, err error) {
 	size := f.max - f.min + 1
 	for part := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {
-		low, high, step, star, err := f.span(part)
+		low, high, step, star, err := f.parseRange(part)
 		wraps := low > high
 		if wraps {
 			high += size
@@ -88,15 +88,15 @@ func (f field) parse(list string, strict bool) (values uint64, err error) {
 	return values, nil
 }
 
-// span parses a value, a range or a star, with or without a step. A value with a step begins a range to the field's
+// parseRange parses a value, a range or a star, with or without a step. A value with a step begins a range to the field's
 // maximum.
-func (f field) span(part string) (low, high, step int, star bool, err error) {
+func (f field) parseRange(part string) (low, high, step int, star bool, err error) {
 	values, every, stepped := strings.Cut(part, "/")
 	from, to, ranged := strings.Cut(values, "-")
 	low, high, step, star = f.min, f.max, 1, from == "*" || from == "?"
 	if !star {
-		if low, err = f.value(from); err == nil && ranged {
-			high, err = f.value(to)
+		if low, err = f.parseValue(from); err == nil && ranged {
+			high, err = f.parseValue(to)
 		} else if !stepped {
 			high = low
 		}
@@ -109,7 +109,7 @@ func (f field) span(part string) (low, high, step int, star bool, err error) {
 	return low, high, min(step, 64), star, err // a larger step has the same meaning, and might overflow
 }
 
-func (f field) value(text string) (int, error) {
+func (f field) parseValue(text string) (int, error) {
 	if i := strings.Index(f.names, text); len(text) == 3 && i >= 0 && i%3 == 0 {
 		return f.min + i/3, nil
 	}
@@ -120,8 +120,8 @@ func (f field) value(text string) (int, error) {
 	return n, nil
 }
 
-// compact formats a set of values. It writes a range for three or more values with equal distances.
-func compact(values uint64) string {
+// formatValues formats a set of values. It writes a range for three or more values with equal distances.
+func formatValues(values uint64) string {
 	var all []int
 	for v := range 64 {
 		if values>>v&1 == 1 {

@@ -57,7 +57,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	if moved := !r.Due.Equal(t.Round(s, r.Number, r.Planned).Due); moved && r.Due.After(from) {
 		from = r.Due // a client may have moved the round past planned times of later rounds
 	}
-	next, more := t.After(s.First, from)
+	next, more := t.Next(s.First, from)
 	missed := more && !now.Before(t.Round(s, r.Number+1, next).Due) || now.Sub(r.Due) > maxLate
 	d := Decision{Fire: !missed || t.Missed != Skip}
 	number := r.Number
@@ -71,9 +71,9 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	}
 	if missed && t.Missed != All {
 		skipped, left := next, more
-		next, more = t.futureRound(s, number, from, now)
+		next, more = t.nextFuture(s, number, from, now)
 		for ; left && (more && skipped.Before(next) || !more && !skipped.After(now)) && d.Skipped < maxCounted; d.Skipped++ {
-			skipped, left = t.After(s.First, skipped)
+			skipped, left = t.Next(s.First, skipped)
 		}
 	}
 	if !more {
@@ -86,15 +86,15 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	return d
 }
 
-// futureRound returns the first planned time after the given time whose round is not due yet. Number is the number of
+// nextFuture returns the first planned time after the given time whose round is not due yet. Number is the number of
 // that round. With jitter, a round may become due after its planned time.
-func (t Table) futureRound(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
+func (t Table) nextFuture(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
 	if since := now.Add(-t.Jitter); since.After(after) {
 		after = since
 	}
-	next, ok = t.After(s.First, after)
+	next, ok = t.Next(s.First, after)
 	if ok && !t.Round(s, number, next).Due.After(now) {
-		next, ok = t.After(s.First, now)
+		next, ok = t.Next(s.First, now)
 	}
 	return next, ok
 }
@@ -105,8 +105,8 @@ type Occurrence struct {
 	Shift time.Duration // change of the zone's UTC offset since the previous occurrence
 }
 
-// Upcoming returns up to n planned times after the given time. First is the planned time of the first round.
-func (t Table) Upcoming(first, after time.Time, n int) []Occurrence {
+// Occurrences returns up to n planned times after the given time. First is the planned time of the first round.
+func (t Table) Occurrences(first, after time.Time, n int) []Occurrence {
 	zone := time.UTC
 	if t.spec != nil {
 		zone = t.spec.zone
@@ -114,7 +114,7 @@ func (t Table) Upcoming(first, after time.Time, n int) []Occurrence {
 	var all []Occurrence
 	_, before := after.In(zone).Zone()
 	for len(all) < n {
-		next, ok := t.After(first, after)
+		next, ok := t.Next(first, after)
 		if !ok {
 			break
 		}

@@ -70,16 +70,16 @@ func (s *spec) interval() time.Duration {
 		size   int
 		unit   time.Duration
 	}{{s.second, 60, time.Second}, {s.minute, 60, time.Minute}, {s.hour, 24, time.Hour}} {
-		if n := closest(field.values, field.size); n < field.size {
+		if n := minDistance(field.values, field.size); n < field.size {
 			return time.Duration(n) * field.unit
 		}
 	}
 	return 24 * time.Hour
 }
 
-// closest returns the smallest distance between two values of a field. The distance from the last value to the next
+// minDistance returns the smallest distance between two values of a field. The distance from the last value to the next
 // occurrence of the first value counts, too. For a single value the result is the size of the field.
-func closest(values uint64, size int) int {
+func minDistance(values uint64, size int) int {
 	first := bits.TrailingZeros64(values)
 	smallest, last := size, first
 	for v := first + 1; v < size; v++ {
@@ -90,22 +90,22 @@ func closest(values uint64, size int) int {
 	return min(smallest, size-last+first)
 }
 
-// after returns the first time of the table after t, or the zero time if there is none before the year 10000.
-func (s *spec) after(t time.Time) time.Time {
+// nextTime returns the first time of the table after t, or the zero time if there is none before the year 10000.
+func (s *spec) nextTime(t time.Time) time.Time {
 	unix := t.Unix()
 	if s.hour == everyHour {
-		return s.afterByMinutes(unix)
+		return s.nextByMinutes(unix)
 	}
-	w, ok := s.search(latestShown(unix, s.zone) + 1)
+	w, ok := s.search(latestWall(unix, s.zone) + 1)
 	if !ok {
 		return time.Time{}
 	}
-	return time.Unix(firstReached(w, s.zone), 0).UTC()
+	return time.Unix(firstMoment(w, s.zone), 0).UTC()
 }
 
-// afterByMinutes implements after for a table that does not restrict the hours. It returns the next moment at which the
+// nextByMinutes implements nextTime for a table that does not restrict the hours. It returns the next moment at which the
 // local clock shows a time of the table.
-func (s *spec) afterByMinutes(unix int64) time.Time {
+func (s *spec) nextByMinutes(unix int64) time.Time {
 	for at := unix + 1; ; {
 		local := wallOf(at, s.zone)
 		w, ok := s.search(local)
@@ -126,7 +126,7 @@ func (s *spec) search(from wall) (wall, bool) {
 	last := min(t.Year()+maxSearch, maxYear)
 	day := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 	if s.matches(day) {
-		if second, ok := s.inDay(int(from - wall(day.Unix()))); ok {
+		if second, ok := s.searchDay(int(from - wall(day.Unix()))); ok {
 			return wall(day.Unix()) + wall(second), true
 		}
 	}
@@ -137,7 +137,7 @@ func (s *spec) search(from wall) (wall, bool) {
 		case !s.matches(day):
 			day = day.AddDate(0, 0, 1)
 		default:
-			second, _ := s.inDay(0)
+			second, _ := s.searchDay(0)
 			return wall(day.Unix()) + wall(second), true
 		}
 	}
@@ -156,8 +156,8 @@ func (s *spec) matches(day time.Time) bool {
 	return date || weekday
 }
 
-// inDay returns the first time of the table within a day, at or after from. Both are in seconds since midnight.
-func (s *spec) inDay(from int) (int, bool) {
+// searchDay returns the first time of the table within a day, at or after from. Both are in seconds since midnight.
+func (s *spec) searchDay(from int) (int, bool) {
 	hour, minute, second := from/3600, from/60%60, from%60
 	if s.hour>>hour&1 == 1 {
 		if s.minute>>minute&1 == 1 {

@@ -173,14 +173,14 @@ func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 	if !asked.IsZero() && !asked.Before(set) {
 		return asked, !t.endsBefore(asked)
 	}
-	return t.After(asked, set)
+	return t.Next(asked, set)
 }
 
-// After returns the first planned time after the given time. First is the planned time of the first round. ok is false
+// Next returns the first planned time after the given time. First is the planned time of the first round. ok is false
 // if no planned time follows.
-func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
+func (t Table) Next(first, after time.Time) (next time.Time, ok bool) {
 	if t.Every == 0 {
-		next = t.spec.after(after)
+		next = t.spec.nextTime(after)
 		return next, !next.IsZero() && !t.endsBefore(next)
 	}
 	for after.Sub(first) == math.MaxInt64 { // the difference is longer than a Duration can be

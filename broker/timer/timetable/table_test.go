@@ -146,16 +146,16 @@ func TestEveryKeepsInStep(t *testing.T) {
 		"2026-11-20T10:00:06Z": "2026-11-20T10:00:07Z",
 		"2026-11-20T10:00:07Z": "2026-11-20T10:00:14Z",
 	} {
-		if next, ok := table.After(first, at(after)); !ok || !next.Equal(at(want)) {
+		if next, ok := table.Next(first, at(after)); !ok || !next.Equal(at(want)) {
 			t.Errorf("the round after %s is planned for %s, want %s", after, next, want)
 		}
 	}
 	old := at("0001-01-01T00:00:00Z")
-	next, ok := table.After(old, first)
+	next, ok := table.Next(old, first)
 	if since := next.Unix() - old.Unix(); !ok || since%7 != 0 || !next.After(first) || next.Sub(first) > 7*time.Second {
 		t.Errorf("the round at %s is not a multiple of 7 s after the first", next)
 	}
-	if next, ok := table.After(first, at("9999-12-31T23:59:59Z")); ok {
+	if next, ok := table.Next(first, at("9999-12-31T23:59:59Z")); ok {
 		t.Errorf("a round is planned for %s, after the last year of a header", next)
 	}
 }

@@ -51,9 +51,9 @@ func nextChange(unix int64, zone *time.Location) int64 {
 	return end.Unix()
 }
 
-// latestShown returns the latest local time that the clock has shown up to the moment unix. While an hour repeats, this
+// latestWall returns the latest local time that the clock has shown up to the moment unix. While an hour repeats, this
 // time is later than the present local time.
-func latestShown(unix int64, zone *time.Location) wall {
+func latestWall(unix int64, zone *time.Location) wall {
 	latest := wallOf(unix, zone)
 	for at := unix - maxShift; at < unix; at = nextChange(at, zone) {
 		if end := min(unix, nextChange(at, zone)-1); end > at {
@@ -63,8 +63,8 @@ func latestShown(unix int64, zone *time.Location) wall {
 	return latest
 }
 
-// firstReached returns the first moment at which the local clock shows w or a later time.
-func firstReached(w wall, zone *time.Location) int64 {
+// firstMoment returns the first moment at which the local clock shows w or a later time.
+func firstMoment(w wall, zone *time.Location) int64 {
 	for at := int64(w) - maxShift; ; {
 		end := nextChange(at, zone)
 		if unix := at + max(0, int64(w-wallOf(at, zone))); unix < end {

@@ -67,7 +67,7 @@ func checkFromAnywhere(t *testing.T, table Table, from time.Time, want []time.Ti
 		if len(want) == 0 {
 			return
 		}
-		if next, ok := table.After(time.Time{}, at); !ok || !next.Equal(want[0]) {
+		if next, ok := table.Next(time.Time{}, at); !ok || !next.Equal(want[0]) {
 			t.Errorf("%s, after %s: %s, want %s", table, at, next, want[0])
 			return
 		}
@@ -114,7 +114,7 @@ func watch(s *spec, from, to time.Time) (times []time.Time) {
 
 func walk(table Table, from, to time.Time) (times []time.Time) {
 	for at := from; ; {
-		next, ok := table.After(time.Time{}, at)
+		next, ok := table.Next(time.Time{}, at)
 		if !ok || next.After(to) {
 			return times
 		}
@@ -144,7 +144,7 @@ func TestNamedTimes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, ok := table.After(time.Time{}, at(tt.after))
+		next, ok := table.Next(time.Time{}, at(tt.after))
 		if got := next.In(table.spec.zone).Format(time.RFC3339); !ok || got != tt.want {
 			t.Errorf("%s in %q after %s: %s, want %s", tt.cron, tt.zone, tt.after, got, tt.want)
 		}
@@ -158,7 +158,7 @@ func TestUpcoming(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"2026-10-24T02:30:00+02:00 0s", "2026-10-25T02:30:00+02:00 0s", "2026-10-26T02:30:00+01:00 -1h0m0s"}
-	got := table.Upcoming(time.Time{}, at("2026-10-23T12:00:00Z"), 3)
+	got := table.Occurrences(time.Time{}, at("2026-10-23T12:00:00Z"), 3)
 	for i, c := range got {
 		if s := c.At.Format(time.RFC3339) + " " + c.Shift.String(); s != want[i] {
 			t.Errorf("%d: %s, want %s", i, s, want[i])
@@ -195,7 +195,7 @@ func FuzzParse(f *testing.F) {
 		from := time.Unix(min(max(unix, year0), year9999), 0)
 		last := from
 		for range 20 {
-			next, ok := table.After(from, last)
+			next, ok := table.Next(from, last)
 			if !ok {
 				return
 			}

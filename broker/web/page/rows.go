@@ -73,7 +73,7 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	if err != nil {
 		return store.Filter{}, line, err
 	}
-	f := store.Filter{Key: v.Get("key"), Once: v.Get("once") == "true"}
+	f := store.Filter{Key: v.Get("key"), OneShot: v.Get("once") == "true"}
 	if t != "" {
 		f.Targets = []string{t}
 	}
@@ -93,7 +93,7 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 			line = line.flag(due.flag, due.at.UTC().Format(time.RFC3339))
 		}
 	}
-	if f.Once {
+	if f.OneShot {
 		line = append(line, "--once")
 	}
 	return f, line, nil

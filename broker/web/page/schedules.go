@@ -55,7 +55,7 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 func upcoming(r store.Row) []plannedTime {
 	times := []plannedTime{}
 	series := r.Recurring.Definition
-	for n, c := range series.Table.Upcoming(series.First, series.Planned, maxUpcoming) {
+	for n, c := range series.Table.Occurrences(series.First, series.Planned, maxUpcoming) {
 		if series.Table.Rounds > 0 && r.Recurring.Round+n >= series.Table.Rounds {
 			break
 		}

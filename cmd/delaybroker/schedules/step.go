@@ -55,10 +55,10 @@ func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now t
 	step.Table = want.Series.Table.String()
 	recurring := store.RecurringOf(current.Entry)
 	switch {
-	case current.Over() && s.hasEnded(want, now):
+	case current.Ended() && s.hasEnded(want, now):
 		step.Action = Ended
 		return step
-	case current.Over():
+	case current.Ended():
 		step.Action = Add
 		return step.set(f.Set, s, current, s.First)
 	case current.Entry.Kind == entry.Fired:
