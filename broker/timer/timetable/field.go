@@ -88,8 +88,8 @@ func (f field) parse(list string, strict bool) (values uint64, err error) {
 	return values, nil
 }
 
-// parseRange parses a value, a range or a star, with or without a step. A value with a step begins a range to the field's
-// maximum.
+// parseRange parses a value, a range or a star, with or without a step. A value with a step begins a range to the
+// field's maximum.
 func (f field) parseRange(part string) (low, high, step int, star bool, err error) {
 	values, every, stepped := strings.Cut(part, "/")
 	from, to, ranged := strings.Cut(values, "-")

@@ -103,8 +103,8 @@ func (s *spec) nextTime(t time.Time) time.Time {
 	return time.Unix(firstMoment(w, s.zone), 0).UTC()
 }
 
-// nextByMinutes implements nextTime for a table that does not restrict the hours. It returns the next moment at which the
-// local clock shows a time of the table.
+// nextByMinutes implements nextTime for a table that does not restrict the hours. It returns the next moment at which
+// the local clock shows a time of the table.
 func (s *spec) nextByMinutes(unix int64) time.Time {
 	for at := unix + 1; ; {
 		local := wallOf(at, s.zone)
