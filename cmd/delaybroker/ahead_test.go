@@ -66,8 +66,8 @@ func TestAheadUsage(t *testing.T) {
 	for args, part := range map[string]string{
 		"--for soon":               "--for: ",
 		"--for 0s":                 "want more than 0, and at most 1d for buckets of one minute",
-		"--for 25h --by minute":    "at most 1d by the minute",
-		"--for 61d":                "at most 60d by the hour",
+		"--for 25h --by minute":    "at most 1d for buckets of one minute",
+		"--for 61d":                "at most 60d for buckets of one hour",
 		"--by day":                 `--by "day": want minute or hour`,
 		"--target a..b":            `"a..b" for "--target"`,
 		"--for 24h --by hour what": "takes no arguments",

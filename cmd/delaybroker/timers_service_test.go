@@ -15,7 +15,7 @@ func TestTenantUsesTimers(t *testing.T) {
 	o := newServerWithUsers(t)
 	t.Setenv("DELAY_REPLY_PREFIXES", "_INBOX_orders")
 	t.Setenv("DELAY_PROVISION", "create")
-	login(t, "everything", "everything")
+	login(t, "admin", "admin")
 	t.Setenv("DELAY_INBOX_PREFIX", "")
 	r := startReady(t)
 	for _, key := range []string{"1", "2", "3"} {
@@ -55,8 +55,8 @@ func TestTenantUsesTimers(t *testing.T) {
 	}
 	wantSchedulesOfTenant(t, o)
 
-	t.Setenv("NATS_USER", "everything") // orders may not list without this grant
-	t.Setenv("NATS_PASSWORD", "everything")
+	t.Setenv("NATS_USER", "admin") // orders may not list without this grant
+	t.Setenv("NATS_PASSWORD", "admin")
 	a := &app{}
 	f := store.Filter{Targets: []string{"orders.>"}, Key: "3", State: timer.Pending}
 	l, err := a.askList(t.Context(), f, store.Page{Limit: 9})
