@@ -47,7 +47,7 @@ type Ack struct {
 	// Code is the JetStream error code of a refusal, or CodeUnavailable, and Description its text.
 	Code        int
 	Description string
-	Status      int // HTTP status in a header or in the body of a refusal; zero if there is none
+	Status      int // HTTP status in the body of a refusal; zero if there is none
 }
 
 // Refused reports whether the message was not stored.
@@ -58,8 +58,8 @@ const NobodyListens = "nobody listens on the subject"
 
 var unavailableAck = Ack{Code: CodeUnavailable, Description: NobodyListens}
 
-// ParseAck parses an answer. Ok is false for an answer that comes neither from a stream nor from the server. A stored
-// message has a sequence of at least one.
+// ParseAck parses the answer to a publish. Ok is false for an answer that comes neither from a stream nor from the
+// server. An acknowledgement must have a sequence of at least one.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -93,8 +93,8 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	return ack, ack.Stream != "" && ack.Sequence > 0
 }
 
-// AckOf parses the answer to a publish into a stream. Ok is false for an answer that neither this stream nor the server
-// has written. Then another client has written to our inbox.
+// AckOf parses the answer to a publish into a stream. Ok is false if neither this stream nor the server has written the
+// answer: another client has published to the inbox.
 func AckOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
 	ack, ok = ParseAck(m)
 	return ack, ok && (ack.Stream == stream || ack.Stream == "" && ack.Refused())

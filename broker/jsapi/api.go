@@ -74,7 +74,7 @@ func (c Client) Message(ctx context.Context, stream string, sequence uint64) (Me
 	return m, err
 }
 
-// Next reads the first message at or above a sequence whose subject matches a filter.
+// Next reads the first message that has at least the given sequence and a subject that matches the filter.
 func (c Client) Next(ctx context.Context, stream string, sequence uint64, filter string) (Message, error) {
 	return c.get(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": filter})
 }
@@ -119,7 +119,7 @@ func (c Client) PurgeSubject(ctx context.Context, stream, subject string) error 
 	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
 }
 
-// PurgeBelow removes the messages below a sequence whose subject matches a filter.
+// PurgeBelow removes the messages that have a sequence below the given one and a subject that matches the filter.
 func (c Client) PurgeBelow(ctx context.Context, stream, filter string, below uint64) error {
 	if below <= 1 {
 		return nil // see Purge
@@ -176,8 +176,9 @@ func (c Client) ask(ctx context.Context, subject string, body []byte, answer any
 	return nil
 }
 
-// ErrAnswer is returned when a received answer belongs to another request. A client that knows the inbox can have such
-// an answer delivered there. Without this check, the acknowledgement of a publish could pass for the answer to a purge.
+// ErrAnswer is returned when a received answer belongs to another request. A client that knows the inbox can make the
+// server deliver such an answer there. Without this check, the acknowledgement of a publish could pass for the answer
+// to a purge.
 var ErrAnswer = errors.New("the answer belongs to another request")
 
 // answerType returns the type of the server's answers to requests on a subject. The type is

@@ -43,8 +43,8 @@ func (c Client) LastOfEach(
 	return found, err
 }
 
-// FirstOf reads the first message of a subject at or above a sequence from a replica. It returns
-// jetstream.ErrMsgNotFound if there is none.
+// FirstOf reads, from a replica, the first message of a subject that has at least the given sequence. It returns
+// jetstream.ErrMsgNotFound if there is no such message.
 func (c Client) FirstOf(
 	ctx context.Context, stream, subject string, sequence uint64,
 ) (first message.Incoming, err error) {
@@ -60,9 +60,9 @@ func (c Client) FirstOf(
 }
 
 // direct sends a direct get, and passes the messages of the answer to take until take returns false or the server
-// reports the end. The inbox is secret, so that no client can have other messages delivered there. The messages arrive
-// in a channel, because nats.go's NextMsg would return an error for an empty stored message with the header "Status:
-// 503".
+// reports the end. The inbox is secret, so that no client can make the server deliver other messages there. The
+// messages arrive in a channel, because nats.go's NextMsg would return an error for an empty stored message with the
+// header "Status: 503".
 func (c Client) direct(
 	ctx context.Context, stream string, request any, take func(message.Incoming) (more bool),
 ) error {
@@ -71,7 +71,7 @@ func (c Client) direct(
 		return fmt.Errorf("bug: encode a direct get: %w", err)
 	}
 	inbox := c.Conn.NewInbox() + "." + rand.Text()
-	answers := make(chan *nats.Msg, MaxDirect+1) // room for all requested messages and the server's end; never closed
+	answers := make(chan *nats.Msg, MaxDirect+1) // room for all messages and the report of the end; never closed
 	sub, err := c.Conn.ChanSubscribe(inbox, answers)
 	if err != nil {
 		return fmt.Errorf("subscribe to the inbox: %w", err)
@@ -102,7 +102,7 @@ func (c Client) direct(
 }
 
 // parseDirect parses a stored message in the answer to a direct get. Ok is false for the server's own messages, such as
-// the end: only stored messages have the headers that the server adds.
+// the report of the end: only stored messages have the headers that the server adds.
 func parseDirect(m *nats.Msg, stream string) (in message.Incoming, ok bool) {
 	lastValue := func(name string) string {
 		values := m.Header[name]

@@ -9,8 +9,8 @@
 //
 // # Invariants
 //
-//   - Ask accepts an answer only if its type belongs to the request. A client that knows the inbox can have other
-//     answers of the server delivered there.
+//   - Ask accepts an answer only if its type belongs to the request. A client that knows the inbox can make the server
+//     deliver other answers there.
 //   - Only ParseAck parses acknowledgements. It accepts only answers of a stream or of the server. AckOf accepts only
 //     answers of a given stream or of the server.
 //   - Only Outcome classifies the answers to a publish. Only this package lists the server's error codes.

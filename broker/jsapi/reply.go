@@ -71,14 +71,14 @@ func (o Outcome) NotStored() bool { return o > Duplicate && o != Busy }
 // Full reports whether the message is not stored because of a limit of the stream, the account or the server.
 func (o Outcome) Full() bool { return o == StreamFull || o == LimitReached }
 
-// Reply is the answer to a publish into one of our streams, or the error in its place.
+// Reply is the answer to a publish into a stream of the broker, or the reason why there is no answer.
 type Reply struct {
 	Ack Ack
 	Err error // the reason why there is no answer; nil if there is one
 }
 
 // ReplyOf returns the reply to a publish into a stream. Ok is false if neither this stream nor the server has written
-// the answer. Then another client has written to our inbox, and the stream's own answer may still come.
+// the answer. Then another client has published to the inbox, and the stream's own answer may still come.
 func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -112,7 +112,7 @@ func (r Reply) Failure() error {
 	return fmt.Errorf("%s (%d)", r.Ack.Description, r.Ack.Code)
 }
 
-// Publish publishes into one of our streams, and waits for the answer.
+// Publish publishes into a stream of the broker, and waits for the answer.
 func (c Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()

@@ -3,12 +3,12 @@ package leader
 import "time"
 
 const (
-	// Trust is the time for which a proof of the leader's time may be used to fire messages. While NTP corrects a wall
-	// clock, that clock runs at most 500 ppm faster or slower than the monotonic clock. Within Trust, the difference is
-	// at most 50 µs. The server takes longer to store a publish, so no delivery is early. In half a minute, the
-	// difference would be 15 ms.
+	// Trust is the maximum age of a proof of the leader's time by which the broker may decide that a message is due. While
+	// NTP corrects a wall clock, that clock runs at most 500 ppm faster or slower than the monotonic clock. Within Trust,
+	// the difference is at most 50 µs. The server takes more than 50 µs to store a publish, so no delivery is early. In
+	// half a minute, the difference would be 15 ms.
 	Trust = 100 * time.Millisecond
-	// freshness is the age below which a message's timestamp is a proof. The age is measured by the last answer.
+	// freshness is the age below which a message's timestamp is a proof. The offset of the last answer determines the age.
 	freshness = time.Millisecond
 )
 
@@ -23,18 +23,18 @@ const (
 // A Clock is not safe for concurrent use.
 type Clock struct {
 	base         time.Time     // local, with monotonic reading
-	bounds       [2]bound      // the largest in the current half of Trust, and in the previous half
+	bounds       [2]bound      // of the current interval of Trust/2, and of the previous one
 	provenAt     time.Duration // time of the last proof, monotonic since base
-	answerOffset time.Duration // the Offset by the last answer
+	answerOffset time.Duration // the Offset according to the last answer
 	answeredAt   time.Time     // local; when the last answer was received
 	answered     bool          // the leader has answered at least once
 	lastSeq      uint64        // the stream's last sequence, in the last answer
 	leader       string        // the leader's name, in the last answer
 }
 
-// bound is the largest proven Offset in one half of Trust.
+// bound is the largest proven Offset in an interval of Trust/2.
 type bound struct {
-	start  time.Duration // of the half, monotonic since base
+	start  time.Duration // of the interval, monotonic since base
 	offset time.Duration
 	ok     bool
 }
@@ -76,18 +76,18 @@ func (c *Clock) Record(a Answer) {
 }
 
 // Observe records the timestamp of a message that was just received. It ignores an old message, which proves nothing.
-// It also ignores a message that was stored before the last answer: the timestamp may be ahead of the leader's present
-// time, from another leader or from this leader before a correction of its clock.
+// It also ignores a message that was stored before the last answer: another leader, or this leader before a correction
+// of its clock, may have stamped that message with a time ahead of the leader's present time.
 func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
 	if offset := c.Offset(stored, received); c.answered && sequence > c.lastSeq && offset > c.answerOffset-freshness {
 		c.prove(offset, received)
 	}
 }
 
-// Offset returns the offset of the leader's clock, if that clock showed at when the local clock showed local. The
-// offset is the leader's time minus the sum of base and the monotonic time since base.
-func (c *Clock) Offset(at Time, local time.Time) time.Duration {
-	return at.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
+// Offset returns the offset of the leader's clock, given that this clock showed shown when the local clock showed
+// local. The offset is the leader's time minus the sum of base and the monotonic time since base.
+func (c *Clock) Offset(shown Time, local time.Time) time.Duration {
+	return shown.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
 }
 
 func (c *Clock) prove(offset time.Duration, received time.Time) {
@@ -102,7 +102,7 @@ func (c *Clock) prove(offset time.Duration, received time.Time) {
 }
 
 // Now returns a lower bound of the leader's time when the local clock shows local. If proven is false, there is no
-// proof within Trust. Then now is only an estimate, which the caller may use to plan, but not to fire messages.
+// proof within Trust. Then now is only an estimate, by which the caller may plan, but not decide that a message is due.
 func (c *Clock) Now(local time.Time) (now Time, proven bool) {
 	mono := local.Sub(c.base)
 	offset := c.answerOffset

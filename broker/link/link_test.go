@@ -14,7 +14,7 @@ import (
 )
 
 // TestStatesFollowTheConnections: after Refresh and during Watch, the states are the states of the connections. Watch
-// calls its function when a connection is up again.
+// calls onUp when a connection is up again.
 func TestStatesFollowTheConnections(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

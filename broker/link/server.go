@@ -9,16 +9,16 @@ import (
 
 // ServerOf returns the URL of a connection's server, without credentials. It returns "" if the connection is down.
 func ServerOf(nc *nats.Conn) string {
-	server, err := WithoutUser(nc.ConnectedUrl())
+	server, err := StripUser(nc.ConnectedUrl())
 	if err != nil {
 		return nc.ConnectedAddr()
 	}
 	return server
 }
 
-// WithoutUser returns a server's URL without password and user, for logs. A token has the place of the user in a URL,
-// so the user may be a secret.
-func WithoutUser(server string) (string, error) {
+// StripUser returns a server's URL without password and user, for logs. A token has the place of the user in a URL, so
+// the user may be a secret.
+func StripUser(server string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return "", errors.New("not a URL")

@@ -77,7 +77,7 @@ func TestKeyedCountsAllKeys(t *testing.T) {
 			{30 * time.Second, []string{"a", "c"}, ""},
 			// c takes the place of a. The suppressed lines were two of a, two of c, and one of d.
 			{30 * time.Second, []string{"c"}, "target=c others=5"},
-			{0, []string{"d", "b", "b"}, "target=d; target=b"},               // d takes the place of b, and b has none
+			{0, []string{"d", "b", "b"}, "target=d; target=b"},               // d takes the place of b, so b has no entry
 			{time.Minute, []string{"b", "c"}, "target=b others=1; target=c"}, // b and c take the places of c and d
 		})
 	})

@@ -53,14 +53,14 @@ func RefusesCertificate(err error) bool {
 		err != nil && strings.Contains(err.Error(), "connection closed by remote after TLS handshake")
 }
 
-// WithoutUsers removes users and passwords from a list of servers, for messages.
-func WithoutUsers(servers string) string {
+// StripUsers removes users and passwords from a list of servers, for messages.
+func StripUsers(servers string) string {
 	list := strings.Split(servers, ",")
 	for i, server := range list {
 		if server = strings.TrimSpace(server); !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
-		address, err := link.WithoutUser(server)
+		address, err := link.StripUser(server)
 		if err != nil {
 			address = "(no URL)"
 		}
@@ -92,7 +92,7 @@ func Connect(ctx context.Context, to Access, version string, notify func(text st
 	}
 	nc, err := nats.Connect(to.URL, append(options, to.Options...)...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", WithoutUsers(to.URL), to.Explain(err))
+		return nil, fmt.Errorf("connect to NATS at %s: %w", StripUsers(to.URL), to.Explain(err))
 	}
 	return nc, nil
 }

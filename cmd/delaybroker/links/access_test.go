@@ -2,8 +2,8 @@ package links
 
 import "testing"
 
-func TestWithoutUsers(t *testing.T) {
-	got, want := WithoutUsers("nats://me:s3cret@a:1, token@b:2"), "nats://a:1,nats://b:2"
+func TestStripUsers(t *testing.T) {
+	got, want := StripUsers("nats://me:s3cret@a:1, token@b:2"), "nats://a:1,nats://b:2"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

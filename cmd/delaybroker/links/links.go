@@ -99,7 +99,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		unreachable = "a link cannot connect to NATS, and retries"
 		rejected    = "NATS rejects the credentials of a link; the link reads them again and retries"
 	)
-	servers := WithoutUsers(d.AccessOf(name).URL)
+	servers := StripUsers(d.AccessOf(name).URL)
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.Version, name)),
 		nats.MaxReconnects(-1),

@@ -96,7 +96,7 @@ func (s settings) linkAccess(p *problems, control natsContext) map[string]links.
 			continue
 		}
 		link := settings{NATSContext: name}
-		cliContext := link.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
+		cliContext := link.takeContext(p, v.name(), links.StripUsers(s.NATSURL))
 		// All links use the same JetStream: the engine has one API prefix.
 		if link.JSDomain != "" && link.JSDomain != s.JSDomain {
 			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; remove the key",

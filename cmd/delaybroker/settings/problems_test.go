@@ -181,7 +181,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 	}
 	for _, server := range []string{"nats://u:" + secret + "@h:4222", "nats://" + secret + "@h:4222"} {
-		if got, err := link.WithoutUser(server); err != nil || got != "nats://h:4222" {
+		if got, err := link.StripUser(server); err != nil || got != "nats://h:4222" {
 			t.Errorf("got %q, %v, want no user", got, err)
 		}
 	}
