@@ -111,8 +111,8 @@ func forgeIDs(w *world) (func() (string, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	time.Sleep(lead / 2) // so that messages wait in the intake
-	w.gate.close()       // so that all of them are stored
+	time.Sleep(lead / 2) // then messages wait in the intake
+	w.gate.close()       // then all of these messages are stored
 	defer w.gate.open()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -155,7 +155,7 @@ func forgeIDs(w *world) (func() (string, error), error) {
 	forged := forger.count
 	return func() (string, error) {
 		if forged == 0 {
-			return "", errors.New("nothing waited in the intake")
+			return "", errors.New("no message waited in the intake")
 		}
 		_, err := start()
 		return fmt.Sprintf("%d ids taken", forged), err

@@ -18,10 +18,10 @@ type broker struct {
 	*process
 	http   string
 	links  []*proxy
-	events *history.Log // records starts; may be nil
+	events *history.Log // records the starts, unless it is nil
 }
 
-// newBroker prepares a broker below dir, and does not start it.
+// newBroker prepares a broker below dir. It does not start the broker.
 func newBroker(dir, binary string, number int, c cluster, levels string) (*broker, error) {
 	b := &broker{}
 	var urls []string
@@ -68,13 +68,13 @@ func (b *broker) run() error {
 	return nil
 }
 
-// stayAt makes all its proxies lead to one server. With nil it restores the usual proxies.
+// stayAt makes all proxies of the broker lead to one server. If s is nil, each proxy leads to its own server again.
 func (b *broker) stayAt(s *server) {
 	for _, p := range b.links {
 		if s == nil || p.to == s.address {
-			p.settle(passing)
+			p.setUsual(passing)
 		} else {
-			p.settle(refusing)
+			p.setUsual(refusing)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (b *broker) stayAt(s *server) {
 func (b *broker) awaitReady() error {
 	err := await(timeout, func() error {
 		if !b.running() {
-			return nil // waiting does not help
+			return nil // the broker has ended: stop waiting
 		}
 		return get("http://" + b.http + "/readyz")
 	})

@@ -32,9 +32,9 @@ const catchUp = 20 * time.Second
 type server struct {
 	*process
 	address string // for clients
-	route   string // for other servers
+	route   string // the address for other servers
 	monitor string
-	routes  []*proxy // the proxies through which it reaches the other servers
+	routes  []*proxy // the proxies to the other servers
 }
 
 func (s *server) url() string { return "nats://" + s.address }
@@ -42,7 +42,7 @@ func (s *server) url() string { return "nats://" + s.address }
 // cluster is the servers of a run.
 type cluster []*server
 
-// newCluster prepares the servers below dir, and does not start them. The parameter quota limits the account's storage
+// newCluster prepares the servers below dir. It does not start them. The parameter quota limits the account's storage
 // in bytes. The account has an administrator and the given users.
 func newCluster(dir, binary string, quota int, users ...string) (cluster, error) {
 	var c cluster
@@ -76,8 +76,8 @@ func newCluster(dir, binary string, quota int, users ...string) (cluster, error)
 			routes = append(routes, "nats://"+p.address())
 		}
 		home := filepath.Dir(s.log)
-		// Routes are not advertised: otherwise servers would connect to each other past the proxies. Pings are as frequent as
-		// those of the command, so that a server detects a silent network within the run.
+		// Servers do not advertise their routes. Otherwise they would connect to each other without the proxies. Pings are
+		// frequent, so that a server detects a silent network within the run.
 		conf := fmt.Sprintf(`server_name: %s
 listen: %q
 http: %q
@@ -131,7 +131,7 @@ func (s *server) awaitHealthy(maxTime time.Duration) error {
 	return nil
 }
 
-// recover waits after a fault until every server is healthy. It restarts servers that do not catch up within the time
+// recover waits after a fault until every server is healthy. It restarts the servers that do not catch up within
 // catchUp, as an operator would, and returns their names. A replica of nats-server 2.15.2 that was cut off may never
 // catch up ("Expected first catchup entry to be a snapshot and peerstate, will retry").
 func (c cluster) recover() ([]string, error) {
@@ -164,8 +164,8 @@ func (c cluster) proxies(s *server) []*proxy {
 	return all
 }
 
-// named returns the server with a name, or nil.
-func (c cluster) named(name string) *server {
+// byName returns the server with a name, or nil.
+func (c cluster) byName(name string) *server {
 	for _, s := range c {
 		if s.name == name {
 			return s
@@ -192,8 +192,8 @@ func (c cluster) end() {
 	}
 }
 
-// monitored decodes a page of the server's monitoring into the value.
-func (s *server) monitored(page string, into any) error {
+// decodePage decodes a page of the server's monitoring endpoint.
+func (s *server) decodePage(page string, into any) error {
 	client := http.Client{Timeout: 2 * time.Second}
 	r, err := client.Get("http://" + s.monitor + "/" + page)
 	if err != nil {

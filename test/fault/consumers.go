@@ -11,9 +11,9 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// killConsumerServer kills a server that holds the consumer of a lane. No broker has its read connection there and, if
-// possible, the server does not lead the lane. So no reader notices the crash, and the restarted server creates the
-// consumer again under its name.
+// killConsumerServer kills a server that holds the consumer of a lane. No broker's read connection is on this server
+// and, if possible, the server does not lead the lane. So no reader notices the crash, and the restarted server creates
+// the consumer again under its name.
 func killConsumerServer(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -25,8 +25,8 @@ func killConsumerServer(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof + " with " + where, s.start() }, err
 }
 
-// killConsumerServers kills two such servers in a row, as in a rolling restart: a reader may recover from the first
-// outage and not from the second.
+// killConsumerServers is like killConsumerServer, for two servers one after the other, as in a rolling restart. A
+// reader may recover from the first outage and not from the second.
 func killConsumerServers(w *world) (func() (string, error), error) {
 	heal, err := killConsumerServer(w)
 	if err != nil {
@@ -54,8 +54,8 @@ func killConsumerServers(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// burst publishes more messages onto the longest level than a recently created consumer has delivered. The numbers of a
-// consumer that was created again soon reach the number that the reader expects.
+// burst publishes more messages onto the longest level than its consumer has delivered. So if the consumer is created
+// again, its delivery numbers soon reach the number that the reader expects.
 func (w *world) burst() error {
 	const count = 300
 	nc, err := w.connect(w.cluster.urls(0), "burst")
@@ -114,7 +114,7 @@ func (w *world) consumerServer(ctx context.Context) (found *server, where string
 				if c := stream.CachedInfo().Cluster; c != nil && c.Leader != info.Cluster.Leader {
 					score++
 				}
-				if s := w.cluster.named(info.Cluster.Leader); s != nil && score > best {
+				if s := w.cluster.byName(info.Cluster.Leader); s != nil && score > best {
 					best, found = score, s
 					where = fmt.Sprintf("a consumer of %s, led by %s, and %d read connections", name,
 						stream.CachedInfo().Cluster.Leader, readers[s.name])
@@ -137,7 +137,7 @@ func (s *server) readConnections() (int, error) {
 	var connz struct {
 		Connections []struct{ Name string }
 	}
-	if err := s.monitored("connz", &connz); err != nil {
+	if err := s.decodePage("connz", &connz); err != nil {
 		return 0, err
 	}
 	n := 0

@@ -11,9 +11,9 @@
 //	                      administrator (here)
 //
 // Servers and brokers are separate processes, so a run can kill and stop them by signals. Brokers connect to servers,
-// and servers to each other, through proxies in this process. A proxy can hold data back or drop its connections. That
-// simulates a partition without the privileges of a network namespace. The seed determines the actions of a run, but
-// not their exact times. The events of a run are a history, which package history judges.
+// and servers to each other, through proxies in this process. A proxy can hold data back or drop its connections. So a
+// run simulates a partition without the privileges that a network namespace needs. The seed determines the actions of a
+// run, but not their exact times. The events of a run are a history, which package history judges.
 //
 //	go test ./test/fault                                                     # the usual faults once
 //	go test ./test/fault -run TestScenarios -v -fault.long -timeout 0           # rare and long faults
@@ -29,13 +29,13 @@
 //
 // # The judgement
 //
-// A duplicate is excused by a fault that crashes a process or loses acknowledgements. It is not excused if that fault
-// ended more than ten seconds before.
+// A fault that crashes a process or loses acknowledgements excuses duplicates, until ten seconds after the end of the
+// fault.
 //
 // A run counts only if enough messages were published before, during and after each fault, and if the effect of each
-// fault is proved: a process that is gone, a leader that changed, bytes that a proxy held back. Safety is judged
-// strictly. Lateness is judged with a bound of tens of seconds after the end of a fault, because the machine may be
-// busy.
+// fault is proved: a process that is gone, a leader that changed, bytes that a proxy held back. Any lost, early or
+// unexcused duplicate message fails the run. A message may be late until tens of seconds after the end of a fault,
+// because the machine may be busy.
 //
 // # Reading the target's stream on every server
 //

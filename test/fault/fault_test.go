@@ -25,18 +25,18 @@ var (
 			"directory")
 	brokers = flag.Int("fault.brokers", 3, "number of brokers that share the lanes")
 	other   = flag.String("fault.broker", "",
-		"path of the broker to test instead of this tree's, such as an older version")
+		"path of the broker to test, such as an older version; by default the broker of this tree")
 	only   = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
-	raced  = flag.Int("fault.races", 0, "number of timers that clients race for while the leader of their stream changes")
+	raced  = flag.Int("fault.races", 0,
+		"number of timers that clients race for while the leader of the timers' stream changes")
 	broken = flag.Bool("fault.mutants", false, "also run brokers that are broken on purpose")
 )
 
-// built has the paths of the programs under test.
-var built programs
+// testedPrograms has the paths of the programs under test.
+var testedPrograms programs
 
-// maxParallel is the number of tests that run at the same time, unless -parallel is given. It does not depend on the
-// number of cores, because the tests mostly wait. With six, on two busy cores, heartbeats came too late, and lanes
-// changed their owners without a fault.
+// maxParallel is the default of -parallel. It does not depend on the number of cores, because the tests mostly wait.
+// With six tests on two busy cores, heartbeats were late, and lanes changed their owners without a fault.
 const maxParallel = 4
 
 func TestMain(m *testing.M) {
@@ -48,14 +48,14 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	if testing.Short() { // no test that runs needs the programs
+	if testing.Short() { // with -short, no test needs the programs
 		os.Exit(m.Run())
 	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "fault-programs-")
 		if err == nil {
 			defer os.RemoveAll(dir)
-			built, err = buildPrograms(dir, *other)
+			testedPrograms, err = buildPrograms(dir, *other)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -66,7 +66,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestFaults injects faults under load. No accepted message is lost or early, and on every server the target's stream
-// holds one copy of each message. A clean stop does not even send a second copy.
+// holds one copy of each message. After a clean stop, the broker sends no message twice.
 func TestFaults(t *testing.T) {
 	natstest.SkipShort(t)
 	sum := new(totals)
@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 	case *only != "":
 		faults, err := faultsNamed(strings.Split(*only, ","))
 		natstest.NoError(t, err)
-		sum.run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults,
+		sum.run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: testedPrograms, faults: faults,
 			ladder: shortLadder, players: players})
 	case *duration > 0 || *seed > 0 || *runs > 0:
 		sum.random(t)
@@ -90,8 +90,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// eachFault returns a few plans that together have the usual faults, the longest run first. Faults that take longer are
-// in scenarios: see TestScenarios.
+// eachFault returns some plans that together have all usual faults. The longest plan is the first. Faults that take
+// longer are in scenarios: see TestScenarios.
 func eachFault() []plan {
 	all := []plan{
 		{name: "servers", seed: 3, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
@@ -101,30 +101,32 @@ func eachFault() []plan {
 			faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut, stoppedUnseen}},
 		{name: "clean stops", seed: 1, faults: []fault{brokersRolling, brokerStopped}},
 	}
-	if *brokers > 1 { // another broker can take over
+	if *brokers > 1 { // a duration in which another broker can take over
 		all[2].faults = append(all[2].faults, ownersPurged)
 	}
 	for i := range all {
-		all[i].brokers, all[i].programs, all[i].ladder, all[i].players = *brokers, built, shortLadder, players
-		all[i].rate = 100 // random runs have up to four times as many messages
-		all[i].brisk = true
+		all[i].brokers, all[i].programs, all[i].ladder, all[i].players = *brokers, testedPrograms, shortLadder, players
+		all[i].rate = 100 // messages a second; random runs have up to four times as many
+		all[i].shortGaps = true
 	}
 	return all
 }
 
 // BenchmarkRolling measures a run without faults, and a run in which all brokers are restarted in turn.
 func BenchmarkRolling(b *testing.B) {
-	calm := plan{name: "undisturbed", seed: 1, brokers: *brokers, rate: 999, programs: built, calm: 10 * time.Second}
+	calm := plan{name: "undisturbed", seed: 1, brokers: *brokers, rate: 999, programs: testedPrograms,
+		calmTime: 10 * time.Second}
 	rolling := calm
 	rolling.name, rolling.faults = "rolling restart", []fault{brokersRolling, brokersRolling, brokersRolling}
 	benchmark(b, calm)
 	benchmark(b, rolling)
 }
 
-// BenchmarkTakeOver measures a run in which a broker is killed for longer than its leases last, and a run in which the
-// leader of the stream of owners is killed with it.
+// BenchmarkTakeOver measures a run in which a broker is down for longer than its leases last, and a run in which the
+// leader of the stream of owners is also killed.
 func BenchmarkTakeOver(b *testing.B) {
-	p := plan{name: "broker killed", seed: 1, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokerLost}}
+	p := plan{name: "broker killed", seed: 1, brokers: *brokers, rate: 300, programs: testedPrograms,
+		faults: []fault{brokerLost}}
 	benchmark(b, p)
 	p.name, p.faults = "broker and bucket leader killed", []fault{ownersLost}
 	benchmark(b, p)
@@ -138,7 +140,8 @@ func benchmark(b *testing.B, p plan) {
 			natstest.NoError(b, err)
 			b.Log(report)
 			if len(report.Violations) > 0 {
-				b.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)
+				b.Errorf("%d violations; to judge the history again: go run ./test/fault/check %s", len(report.Violations),
+					report.Kept)
 			}
 			b.ReportMetric(float64(report.Median)/1e6, "p50-ms-late")
 			b.ReportMetric(float64(report.P99)/1e6, "p99-ms-late")

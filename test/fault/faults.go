@@ -151,11 +151,12 @@ func stopBehindReplica(w *world) (func() (string, error), error) {
 		return nil, err
 	}
 	resumed := make(chan error, 1)
-	time.AfterFunc(1500*time.Millisecond, func() { resumed <- slow.resume() }) // the broker may be connected to it
+	// The stopping broker may be connected to the paused server.
+	time.AfterFunc(1500*time.Millisecond, func() { resumed <- slow.resume() })
 	b := w.anyBroker()
 	stopped, err := b.terminate()
 	if err != nil && strings.Contains(err.Error(), product.ErrGrace.Error()) {
-		stopped, err = b.name+", stopped before everything was acknowledged", nil
+		stopped, err = b.name+", stopped with unacknowledged messages", nil
 	}
 	if err := errors.Join(err, <-resumed); err != nil {
 		return nil, err

@@ -33,7 +33,8 @@ var (
 		{"delayin.4500ms", 4500 * time.Millisecond},
 		{"delayin.7500ms", 7500 * time.Millisecond},
 	}}
-	// deepLadder fills lanes that are not read for long, so that a gap in the reading causes a loss and no lateness.
+	// deepLadder has only long delays. A reader may skip messages long before they are due: then they are lost, and not
+	// only late.
 	deepLadder = ladder{"1s,5s,10s", []request{
 		{"delay.5s", 5 * time.Second},
 		{"delay.10s", 10 * time.Second},
@@ -45,8 +46,8 @@ var (
 		{"delay.1s", time.Second},
 		{"delayin.1200ms", 1200 * time.Millisecond},
 	}}
-	// wideLadder has levels far apart, so that a reader may stop for seconds before a message in the lane is due: a gap in
-	// the reading does not show as lateness.
+	// wideLadder has levels with large gaps between them. A reader may stop for seconds without making a message of the
+	// lane late.
 	wideLadder = ladder{"1s,5s,10s", []request{
 		{"delayin.700ms", 700 * time.Millisecond},
 		{"delay.1s", time.Second},

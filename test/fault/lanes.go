@@ -24,7 +24,7 @@ func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 		case streams.Intake, streams.Level, streams.Retry:
 			lanes[info.Config.Name] = int(info.State.Msgs)
 		case streams.Timers:
-			if !w.plan.swept {
+			if !w.plan.noHistory {
 				continue // the outcomes of timers stay for some minutes
 			}
 			lanes[info.Config.Name] = int(max(info.State.Msgs, 1)) - 1 // the cursor stays
@@ -38,13 +38,13 @@ func (w *world) awaitRest(ctx context.Context, maxTime time.Duration) error {
 	rest, stop := context.WithTimeout(ctx, maxTime)
 	defer stop()
 	var lanes map[string]int
-	_ = retry(rest, func(ctx context.Context) error { // the history records the remaining messages
+	_ = retry(rest, func(ctx context.Context) error { // ignored: the history has the remaining messages
 		now, err := w.lanes(ctx)
 		if err != nil {
 			return err
 		}
 		for name, held := range now {
-			of, err := w.ofTenant(ctx, name, held)
+			of, err := w.countTenant(ctx, name, held)
 			if err != nil {
 				return err
 			}
@@ -67,10 +67,10 @@ func (w *world) awaitRest(ctx context.Context, maxTime time.Duration) error {
 	return nil
 }
 
-// timersQuiet is longer than an instance takes to become the owner of a lane, and to read it again from its beginning.
+// timersQuiet is longer than an instance needs to become the owner of a lane and to read the lane from its beginning.
 const timersQuiet = 20 * time.Second
 
-// awaitTimers waits until the timers' stream has taken no entry for timersQuiet: then no timer is on its way.
+// awaitTimers waits until the timers' stream has stored no entry for timersQuiet. Then no broker is firing a timer.
 func (w *world) awaitTimers(ctx context.Context) error {
 	var last uint64
 	since := time.Now()
@@ -89,9 +89,9 @@ func (w *world) awaitTimers(ctx context.Context) error {
 	}
 }
 
-// ofTenant returns the number of the attacking tenant's own messages in a lane. The run does not judge those: the
-// tenant may answer its own deliveries with acknowledgements of other streams.
-func (w *world) ofTenant(ctx context.Context, name string, held int) (int, error) {
+// countTenant returns the number of the attacking tenant's own messages in a lane. The run does not judge these
+// messages, because the tenant may answer its own deliveries with acknowledgements of other streams.
+func (w *world) countTenant(ctx context.Context, name string, held int) (int, error) {
 	if held == 0 {
 		return 0, nil
 	}
@@ -124,7 +124,7 @@ func (w *world) readDead(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("dead letter %d: %w", seq, err)
 		}
-		if attacked(m.Data) {
+		if isAttack(m.Data) {
 			continue
 		}
 		w.log.Add(history.Event{
@@ -144,7 +144,7 @@ func (w *world) leader(ctx context.Context, stream string) (*server, error) {
 			return err
 		}
 		if c := s.CachedInfo().Cluster; c != nil {
-			leader = w.cluster.named(c.Leader)
+			leader = w.cluster.byName(c.Leader)
 		}
 		if leader == nil {
 			return fmt.Errorf("%s has no leader", stream)
@@ -178,7 +178,8 @@ func (w *world) recreate(ctx context.Context, stream string) (proof string, err 
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s was at %d and is at %d", stream, old.State.LastSeq, created.State.LastSeq), nil
+	return fmt.Sprintf("%s was at sequence %d and is at sequence %d", stream, old.State.LastSeq, created.State.LastSeq),
+		nil
 }
 
 // retry calls f until it succeeds. When ctx ends, retry returns the last error of f.

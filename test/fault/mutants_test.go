@@ -20,9 +20,9 @@ import (
 // mutant is a broker that is broken on purpose.
 type mutant struct {
 	name     string
-	edits    map[string][]string // by file below the module's root: texts, each followed by its replacement
-	fault    fault               // the fault that reveals the defect, unless a scenario does
-	scenario string              // the name of the scenario that reveals the defect; empty if the fault does
+	edits    map[string][]string // by path below the module's root: each text is followed by its replacement
+	fault    fault               // the fault that reveals the defect, if scenario is empty
+	scenario string              // the name of the scenario that reveals the defect, or empty
 	players  int
 	want     history.Kind
 }
@@ -83,8 +83,8 @@ var mutants = []mutant{
 	},
 }
 
-// TestMutants builds a broker with the defects of all mutants. With -fault.mutants, it builds and runs each mutant, and
-// the judge must find a violation of the expected kind.
+// TestMutants builds a broker with the defects of all mutants. With -fault.mutants, TestMutants builds and runs each
+// mutant, and the judge must find a violation of the expected kind.
 func TestMutants(t *testing.T) {
 	if !*broken {
 		t.Parallel()
@@ -106,7 +106,7 @@ func TestMutants(t *testing.T) {
 			if m.scenario != "" {
 				p = scenarioNamed(m.scenario)
 			}
-			p.programs = programs{server: built.server, broker: filepath.Join(t.TempDir(), "delaybroker")}
+			p.programs = programs{server: testedPrograms.server, broker: filepath.Join(t.TempDir(), "delaybroker")}
 			build(t, overlay, "-o", p.programs.broker, "delaybroker/cmd/delaybroker")
 			report, err := p.run(t.TempDir(), true)
 			natstest.NoError(t, err)
@@ -127,7 +127,8 @@ func build(t *testing.T, overlay string, args ...string) {
 	}
 }
 
-// write writes the broken files into a directory, and returns the overlay by which go build uses them.
+// write writes the changed files into a directory. It returns the path of the overlay that makes go build use these
+// files.
 func (m mutant) write(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -42,7 +42,7 @@ func purgeOwners(w *world) (func() (string, error), error) {
 	return func() (string, error) { return fmt.Sprintf("%d purged; %s", before, proof), b.run() }, err
 }
 
-// deleteOwners deletes the bucket. The brokers may create it again or not; delivery must continue.
+// deleteOwners deletes the bucket. Delivery must continue, whether the brokers create the bucket again or not.
 func deleteOwners(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func deleteOwners(w *world) (func() (string, error), error) {
 		_, err := w.js.Stream(ctx, bucket)
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			return "deleted, and not there again", nil
+			return "deleted, and not created again", nil
 		case err == nil:
 			return "deleted, and created again", nil
 		default:
@@ -62,19 +62,19 @@ func deleteOwners(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// alone stops all brokers except one, and returns that one.
-func (w *world) alone() (*broker, error) {
+// stopOthers stops all brokers except the first, and returns the first.
+func (w *world) stopOthers() (*broker, error) {
 	for _, b := range w.brokers[1:] {
 		if _, err := b.terminate(); err != nil {
 			return nil, err
 		}
 	}
-	time.Sleep(lead) // until it has detected that it is alone
+	time.Sleep(lead) // the broker detects that it is alone
 	return w.brokers[0], nil
 }
 
-// together starts the brokers that do not run.
-func (w *world) together() error {
+// startAll starts the stopped brokers.
+func (w *world) startAll() error {
 	for _, b := range w.brokers {
 		if b.running() {
 			continue
@@ -86,10 +86,10 @@ func (w *world) together() error {
 	return nil
 }
 
-// cutLoneBroker holds back the traffic of a lone broker, while another broker starts, gets no answer from it, and takes
-// over. The first does not lose its connections.
+// cutLoneBroker holds back the traffic of a lone broker. Another broker starts, gets no answer from the lone broker,
+// and takes over. The lone broker does not lose its connections.
 func cutLoneBroker(w *world) (func() (string, error), error) {
-	lone, err := w.alone()
+	lone, err := w.stopOthers()
 	if err != nil {
 		return nil, err
 	}
@@ -100,14 +100,14 @@ func cutLoneBroker(w *world) (func() (string, error), error) {
 		if err != nil {
 			return "", err
 		}
-		return proof, w.together()
+		return proof, w.startAll()
 	}, err
 }
 
-// cutLoneServer cuts off the server that the lone broker is connected to. The broker stays connected, but to a server
-// that cannot reach the others.
+// cutLoneServer cuts off the server that the lone broker is connected to. The broker stays connected to this server,
+// which cannot reach the other servers.
 func cutLoneServer(w *world) (func() (string, error), error) {
-	lone, err := w.alone()
+	lone, err := w.stopOthers()
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +134,6 @@ func cutLoneServer(w *world) (func() (string, error), error) {
 				b.stayAt(home)
 			}
 		}
-		return proof, w.together()
+		return proof, w.startAll()
 	}, err
 }

@@ -31,19 +31,19 @@ const timersTarget = "orders.timers"
 // player sets named timers. Up to three clients cancel, move and replace each timer at about its due time. Half of the
 // clients publish, the others send requests to the brokers. One timer in three is a series: see playSeries.
 type player struct {
-	name  string
-	log   *history.Log
-	nc    *nats.Conn
-	js    jetstream.JetStream
-	rand  *random.Rand
-	only  bool // set only timers that are due immediately, as many as possible
-	count int
+	name      string
+	log       *history.Log
+	nc        *nats.Conn
+	js        jetstream.JetStream
+	rand      *random.Rand
+	immediate bool // sets only timers that are due immediately, as many as possible
+	count     int
 }
 
 func newPlayer(name string, nc *nats.Conn, w *world, seed uint64) (*player, error) {
 	js, err := jetstream.New(nc)
 	return &player{
-		name: name, log: w.log, nc: nc, js: js, rand: random.New(random.NewPCG(seed, 4)), only: w.plan.races,
+		name: name, log: w.log, nc: nc, js: js, rand: random.New(random.NewPCG(seed, 4)), immediate: w.plan.races,
 	}, err
 }
 
@@ -55,7 +55,7 @@ func (p *player) run(stop <-chan struct{}) {
 			return
 		default:
 		}
-		if !p.only && p.rand.IntN(3) == 0 {
+		if !p.immediate && p.rand.IntN(3) == 0 {
 			p.playSeries()
 		} else {
 			p.play()
@@ -70,7 +70,7 @@ type round struct {
 
 	mu     sync.Mutex // guards bodies
 	bodies int
-	paused bool // a client has paused it, or may have
+	paused bool // a client may have paused the series
 }
 
 func (p *player) next() *round {
@@ -79,24 +79,24 @@ func (p *player) next() *round {
 	return r
 }
 
-// play sets a timer and lets clients change it. If a client moved it, they change it once more. A client that knows no
-// generation sends requests for any generation.
+// play sets a timer and lets clients change it. If a client moved the timer, the clients change it once more. A client
+// that knows no generation sends requests for any generation.
 func (p *player) play() {
 	r := p.next()
 	wait := 60 * time.Millisecond
-	if !p.only {
+	if !p.immediate {
 		wait = []time.Duration{wait, 700 * time.Millisecond, 2200 * time.Millisecond, 3 * time.Second}[p.rand.IntN(4)]
 	}
 	due := time.Now().Add(wait)
 	g := r.publish(linear.Set, 0, wait)
 	for range 2 {
-		g = p.race(1+p.rand.IntN(3), due, g, 8, r.one)
+		g = p.race(1+p.rand.IntN(3), due, g, 8, r.makeRequest)
 		due = time.Now().Add(30 * time.Millisecond)
 	}
 }
 
-// race lets some clients change a timer within milliseconds of its due time. Each client chooses a request with one of
-// the possible expectations of the generation. It returns the latest generation that a client knows.
+// race lets some clients change a timer within milliseconds of its due time. Each client chooses a request, with or
+// without an expected generation. It returns the latest generation that a client knows.
 func (p *player) race(clients int, due time.Time, g uint64, choices int, one func(choice int, g uint64) uint64) uint64 {
 	told := make([]uint64, clients)
 	var racing sync.WaitGroup
@@ -112,8 +112,9 @@ func (p *player) race(clients int, due time.Time, g uint64, choices int, one fun
 	return max(g, slices.Max(told))
 }
 
-// one makes one request about a generation, and returns the new generation if the client learned it.
-func (r *round) one(choice int, g uint64) uint64 {
+// makeRequest makes one request about a generation. It returns the new generation, or zero if the client does not learn
+// it.
+func (r *round) makeRequest(choice int, g uint64) uint64 {
 	const soon = 30 * time.Millisecond
 	expects := int64(g)
 	if g == 0 {
@@ -148,14 +149,14 @@ func (r *round) begin(kind linear.Kind, expects int64, wait time.Duration) histo
 	}
 }
 
-// end records a request, and returns the sequence that the client learned.
+// end records a request with its result, and returns the sequence.
 func (r *round) end(e history.Event, is linear.Result, sequence uint64) uint64 {
 	e.Timer.Result, e.Sequence = is, sequence
 	r.log.Add(e)
 	return sequence
 }
 
-// publish makes a request as any client of NATS can: by a publish.
+// publish makes a request by a publish, without a broker.
 func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	return r.publishEvent(r.begin(kind, expects, wait))
 }
@@ -180,7 +181,7 @@ func (r *round) publishEvent(e history.Event) uint64 {
 		m.Header.Set(sumHeader, r.name)
 		m.Header.Set(message.HeaderWord, word)
 		if e.Timer.Rounds > 0 {
-			recur(m.Header, e.Timer)
+			setRecurrence(m.Header, e.Timer)
 		} else {
 			m.Header.Set("Delay-For", fmt.Sprintf("%dms", e.Delay.Milliseconds()))
 		}
@@ -190,13 +191,14 @@ func (r *round) publishEvent(e history.Event) uint64 {
 	ack, err := r.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 	api := (*jetstream.APIError)(nil)
 	switch {
-	case errors.Is(err, nats.ErrReconnectBufExceeded): // it was not sent
+	case errors.Is(err, nats.ErrReconnectBufExceeded): // nats.go did not send the publish
 		time.Sleep(20 * time.Millisecond)
 		return 0
-	case errors.As(err, &api) && api.ErrorCode == 10164: // a leader that was paused may say this of a stored entry, too
+	// A leader that was paused may also answer so if the entry is stored.
+	case errors.As(err, &api) && api.ErrorCode == 10164:
 		return r.end(e, linear.Unknown, 0)
 	case errors.As(err, &api) && api.ErrorCode == 10071:
-		is, sequence := r.look(e, word)
+		is, sequence := r.readOutcome(e, word)
 		return r.end(e, is, sequence)
 	case err != nil || ack.Duplicate || ack.Stream != timers:
 		return r.end(e, linear.Unknown, 0)
@@ -204,9 +206,9 @@ func (r *round) publishEvent(e history.Event) uint64 {
 	return r.end(e, linear.Done, ack.Sequence)
 }
 
-// look checks whether a request was refused that the server answered with a refusal. A deposed leader may refuse, too,
-// while its successor has stored the request. So look reads the entries of the subject.
-func (r *round) look(e history.Event, word string) (linear.Result, uint64) {
+// readOutcome returns the result of a request that a server refused with 10071. A deposed leader may refuse a request
+// that the next leader stores, so readOutcome reads the last entry of the subject.
+func (r *round) readOutcome(e history.Event, word string) (linear.Result, uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
 	defer cancel()
 	m, err := jsapi.Client{Conn: r.nc, API: "$JS.API"}.Last(ctx, timers, e.Subject)
@@ -233,7 +235,7 @@ func (r *round) look(e history.Event, word string) (linear.Result, uint64) {
 	return linear.Unknown, 0
 }
 
-// ask sends a request to a broker. The answer is final, unless it says that the result is unknown.
+// ask sends a request to a broker. The answer is final, unless its outcome is "unknown".
 func (r *round) ask(verb timer.Verb, kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	e := r.begin(kind, expects, wait)
 	asked := map[string]any{}

@@ -20,11 +20,11 @@ const timeout = time.Minute
 
 // process is a server or a broker that can be started again after its end.
 type process struct {
-	name    string
-	command []string
-	env     []string
-	log     string // a file; each run of the process appends to it
-	stopped int    // the exit code of a graceful stop
+	name     string
+	command  []string
+	env      []string
+	log      string // a file; each run of the process appends to it
+	stopCode int    // the expected exit code of a graceful stop
 
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
@@ -41,7 +41,7 @@ func (p *process) start() error {
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Dir = filepath.Dir(p.log)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if this test is killed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // kills the process if this test is killed
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
@@ -67,7 +67,7 @@ func (p *process) running() bool {
 	}
 }
 
-// kill ends the process immediately, and returns the proof.
+// kill ends the process immediately, and returns the proof that the process has ended.
 func (p *process) kill() (string, error) {
 	if !p.running() {
 		return "", fmt.Errorf("%s was not running", p.name)
@@ -84,10 +84,10 @@ func (p *process) kill() (string, error) {
 	return fmt.Sprintf("%s, process %d, killed", p.name, pid), nil
 }
 
-// terminate stops the process gracefully, and returns the proof.
+// terminate stops the process gracefully, and returns the proof that the process has ended.
 func (p *process) terminate() (string, error) { return p.stop(syscall.SIGTERM) }
 
-// stop stops the process gracefully by a signal, and returns the proof.
+// stop stops the process gracefully by a signal, and returns the proof that the process has ended.
 func (p *process) stop(signal syscall.Signal) (string, error) {
 	if !p.running() {
 		return "", fmt.Errorf("%s was not running", p.name)
@@ -101,14 +101,14 @@ func (p *process) stop(signal syscall.Signal) (string, error) {
 	case <-time.After(timeout):
 		return "", fmt.Errorf("%s did not stop within %s", p.name, timeout)
 	}
-	if code := p.cmd.ProcessState.ExitCode(); code != p.stopped {
-		return "", fmt.Errorf("%s ended with code %d: %v; its log ends with\n%s", p.name, code, p.err, p.lastWords())
+	if code := p.cmd.ProcessState.ExitCode(); code != p.stopCode {
+		return "", fmt.Errorf("%s ended with code %d: %v; its log ends with\n%s", p.name, code, p.err, p.logTail())
 	}
 	return fmt.Sprintf("%s, process %d, stopped", p.name, pid), nil
 }
 
-// lastWords returns the end of the log.
-func (p *process) lastWords() []byte {
+// logTail returns the end of the log.
+func (p *process) logTail() []byte {
 	const maxBytes = 2000
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *process) lastWords() []byte {
 	return text[max(0, len(text)-maxBytes):]
 }
 
-// pause suspends the process, and returns the proof.
+// pause suspends the process, and returns the proof that the process is suspended.
 func (p *process) pause() (string, error) {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return "", fmt.Errorf("pause %s: %w", p.name, err)
@@ -139,7 +139,7 @@ func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) 
 // end makes sure that the process does not run.
 func (p *process) end() {
 	if p.running() {
-		_ = p.cmd.Process.Kill() // fails if the process has just ended
+		_ = p.cmd.Process.Kill() // ignored: the process may have just ended
 		<-p.done
 	}
 }
@@ -162,8 +162,8 @@ type programs struct {
 	broker string
 }
 
-// buildPrograms builds the binaries into dir. The server is from the module that the tests use. The broker is from this
-// tree, unless the path of another binary is given.
+// buildPrograms builds the binaries into dir. The server is that of the module in go.mod. The broker is from this tree,
+// unless the path of another binary is given.
 func buildPrograms(dir, broker string) (programs, error) {
 	p := programs{server: filepath.Join(dir, "nats-server"), broker: broker}
 	if err := natstest.Build(p.server, "github.com/nats-io/nats-server/v2"); err != nil {

@@ -9,20 +9,20 @@ import (
 	"sync/atomic"
 )
 
-// proxy forwards connections to one address. It can hold their data back, as a silent network does: TCP delivers the
-// data when the network returns. Or it can drop its connections and refuse new ones.
+// proxy forwards connections to one address. It can hold the data back, as a silent network does: TCP delivers the data
+// when the network returns. It can also drop its connections and refuse new ones.
 type proxy struct {
 	to       string
 	listener net.Listener
 	running  sync.WaitGroup
 
-	mu     sync.Mutex
-	moved  *sync.Cond // the state has changed
-	state  proxyState
-	usual  proxyState // between faults
-	open   map[net.Conn]bool
-	held   atomic.Int64 // bytes that arrived while the proxy held data back
-	killed atomic.Int64 // connections dropped
+	mu      sync.Mutex
+	changed *sync.Cond // signals a change of state
+	state   proxyState
+	usual   proxyState // between faults
+	open    map[net.Conn]bool
+	held    atomic.Int64 // bytes that arrived while the proxy held data back
+	killed  atomic.Int64 // connections dropped
 }
 
 type proxyState int
@@ -40,7 +40,7 @@ func newProxy(to string) (*proxy, error) {
 		return nil, fmt.Errorf("listen for a proxy: %w", err)
 	}
 	p := &proxy{to: to, listener: l, open: make(map[net.Conn]bool)}
-	p.moved = sync.NewCond(&p.mu)
+	p.changed = sync.NewCond(&p.mu)
 	p.running.Go(p.accept)
 	return p, nil
 }
@@ -58,11 +58,11 @@ func (p *proxy) set(s proxyState) {
 			c.Close()
 		}
 	}
-	p.moved.Broadcast()
+	p.changed.Broadcast()
 }
 
-// settle makes a state the usual one, to which restore returns.
-func (p *proxy) settle(s proxyState) {
+// setUsual sets the state, also for later calls of restore.
+func (p *proxy) setUsual(s proxyState) {
 	p.mu.Lock()
 	p.usual = s
 	p.mu.Unlock()
@@ -132,7 +132,7 @@ func (p *proxy) carry(in net.Conn) {
 	both.Wait()
 }
 
-// pass waits while the proxy holds n bytes back. It reports whether they may be forwarded.
+// pass waits while the proxy holds n bytes back. It reports whether the proxy may forward the bytes.
 func (p *proxy) pass(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *proxy) pass(n int) bool {
 		p.held.Add(int64(n))
 	}
 	for p.state == holding {
-		p.moved.Wait()
+		p.changed.Wait()
 	}
 	return p.state == passing
 }

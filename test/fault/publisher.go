@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// ackWait is how long a publisher waits for an answer before it records a publish as unknown.
+	// ackWait is the timeout of an answer: a publisher records a publish without an answer as unknown.
 	ackWait = 5 * time.Second
-	// sumHeader is a header of the publishers. It must be delivered with the body.
+	// sumHeader is a header of the publishers, which the target must receive unchanged.
 	sumHeader = "X-Origin"
 )
 
-// farOff is a delay that does not end before the brokers are back, so that its messages have to hop then.
+// farOff is a delay that is longer than an outage of the brokers, so that its messages hop after the outage.
 const farOff = 20 * time.Second
 
 // publisher publishes delays on one connection, and records the answers.
@@ -35,9 +35,8 @@ type publisher struct {
 	log  *history.Log
 	js   jetstream.JetStream
 	rand *rand.Rand
-	// gate blocks publishes to the intake while an administrator needs it quiet.
-	gate *gate
-	// ladder has the requests that the publisher makes.
+	// gate blocks publishes to the intake while an administrator needs an empty intake.
+	gate   *gate
 	ladder ladder
 
 	accepted *atomic.Int64 // number of acknowledged publishes of all publishers
@@ -45,11 +44,11 @@ type publisher struct {
 	answers  sync.WaitGroup
 }
 
-// gate keeps publishers off the intake while it is open for an administrator.
+// gate keeps publishers off the intake while an administrator has closed the gate.
 type gate struct {
 	mu     sync.Mutex
 	shut   bool
-	inside sync.WaitGroup // publishes to the intake without an answer
+	inside sync.WaitGroup // publishes to the intake whose answer has not come
 }
 
 func (g *gate) enter() bool {
@@ -86,7 +85,7 @@ func newPublisher(name string, nc *nats.Conn, w *world, seed uint64) (*publisher
 	}, nil
 }
 
-// run publishes at a rate until stop is closed. It returns when every publish was answered or has timed out.
+// run publishes at a rate until stop is closed. It returns when every publish has an answer or has timed out.
 func (p *publisher) run(rate int, stop <-chan struct{}) {
 	defer p.answers.Wait()
 	tick := time.NewTicker(time.Second / time.Duration(rate))
@@ -121,7 +120,7 @@ func (p *publisher) publishOne() {
 	p.publish(e, "", strings.Repeat("x", p.rand.IntN(300)), left)
 }
 
-// publish sends one message and records its answer. It calls left when no further answer is expected.
+// publish sends one message and records its answer. It calls left after the answer or the timeout.
 func (p *publisher) publish(e history.Event, msgID, filler string, left func()) {
 	e.Op, e.Phase, e.ID = history.Publish, history.Invoke, fmt.Sprintf("%s-%d", p.name, p.count)
 	p.count++
@@ -157,7 +156,7 @@ func (p *publisher) publish(e history.Event, msgID, filler string, left func()) 
 	})
 }
 
-// sum returns the checksum of the parts that must be delivered unchanged.
+// sum returns the checksum of the body and the header that the target must receive unchanged.
 func sum(body []byte, origin string) string {
 	h := sha256.New()
 	h.Write(body)

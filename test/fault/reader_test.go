@@ -19,9 +19,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestIdleLaneAfterDeathOfConsumerServer kills a server that has the consumer of an idle lane's reader. The
-// server leads neither a lane nor the cluster, and the broker is not connected to it. A message that is published then
-// is at most 2.5 s late. The test allows 10 s, for a busy machine. With heartbeats every 5 s, it could be 12 s late.
+// TestIdleLaneAfterDeathOfConsumerServer kills a server that has the consumer of an idle lane's reader. The server
+// leads neither a lane nor the cluster, and the broker is not connected to it. A message that is published afterwards
+// is at most 2.5 s late. The test allows 10 s, for a busy machine. With heartbeats every 5 s, the message could be 12 s
+// late.
 func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -43,7 +44,7 @@ func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	dead, level := placeApart(t, ctx, js, dir, c, levels)
+	dead, level := separateConsumer(t, ctx, js, dir, c, levels)
 	leadCluster(t, c[0])
 	proof, err := dead.kill()
 	natstest.NoError(t, err)
@@ -72,20 +73,20 @@ func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
 	}
 }
 
-// placeApart replaces the broker until the consumer of a level is on a server that does nothing else for the level,
-// since nats-server places consumers at random. It returns that server and the level.
-func placeApart(
+// separateConsumer replaces the broker until the consumer of a level is on a server that does not lead the level. It
+// needs several attempts, since nats-server places consumers at random. It returns the server and the level.
+func separateConsumer(
 	t *testing.T, ctx context.Context, js jetstream.JetStream, dir string, c cluster, levels []string,
 ) (*server, string) {
 	t.Helper()
 	for try := 1; ; try++ {
 		if try > 10 {
-			t.Fatal("in ten attempts, no lane's consumer was placed on a server that does not lead the lane")
+			t.Fatal("in ten attempts, no consumer was on a server that does not lead its lane")
 		}
-		b := atServer(t, dir, try, c, c[0], strings.Join(levels, ","))
-		time.Sleep(6 * time.Second) // the lanes are idle, and their heartbeats slow
+		b := startBrokerAt(t, dir, try, c, c[0], strings.Join(levels, ","))
+		time.Sleep(6 * time.Second) // until the lanes are idle, with their slower heartbeats
 		for _, l := range levels {
-			if s := onItsOwn(t, ctx, js, c, "DELAY_"+l); s != nil && s != c[0] {
+			if s := separateServer(t, ctx, js, c, "DELAY_"+l); s != nil && s != c[0] {
 				return s, l
 			}
 		}
@@ -119,12 +120,12 @@ func (s *server) clusterLeader() (string, error) {
 			Leader string `json:"leader"`
 		} `json:"meta_cluster"`
 	}
-	err := s.monitored("jsz", &js)
+	err := s.decodePage("jsz", &js)
 	return js.Cluster.Leader, err
 }
 
-// onItsOwn returns the server of a lane's consumer, or nil if that server also leads the lane.
-func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c cluster, stream string) *server {
+// separateServer returns the server of a lane's consumer, or nil if the server leads the lane.
+func separateServer(t *testing.T, ctx context.Context, js jetstream.JetStream, c cluster, stream string) *server {
 	t.Helper()
 	s, err := js.Stream(ctx, stream)
 	natstest.NoError(t, err)
@@ -133,7 +134,7 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 	for info := range list.Info() {
 		if strings.HasPrefix(info.Name, lane.ConsumerPrefix) && info.Cluster != nil &&
 			info.Cluster.Leader != s.CachedInfo().Cluster.Leader {
-			found = c.named(info.Cluster.Leader)
+			found = c.byName(info.Cluster.Leader)
 		}
 	}
 	natstest.NoError(t, list.Err())
@@ -141,12 +142,12 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 }
 
 // TestCleanStopBehindALaggingReplica: a clean stop removes, one by one, the delivered messages behind a message that is
-// not due yet. A replica that has not applied the removals still shows these messages to the next broker, which sends
-// none of them again.
+// not due yet. A replica that has not applied the removals still shows these messages to the next broker. The next
+// broker sends none of them again.
 func TestCleanStopBehindALaggingReplica(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	rounds, count := 1, 1000 // beside other tests, a busy machine cannot remove many more before the broker has to end
+	rounds, count := 1, 1000 // on a busy machine, the broker cannot remove many more before the end of its grace period
 	if *long {
 		rounds, count = 6, 6000
 	}
@@ -155,8 +156,8 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 	seen := harness.WrapConn(t, js.Conn()).Tally("orders.>")
 	published := 0
 	for round := range rounds {
-		b := atServer(t, dir, 2*round+1, c, c[0], "10s,1m")
-		// This message waits on the wheel, with all others behind it.
+		b := startBrokerAt(t, dir, 2*round+1, c, c[0], "10s,1m")
+		// This message waits on the wheel, at the head of the lane.
 		if _, err := js.Publish(t.Context(), "delayin.9500ms.orders.head", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		published += count + 1
 		seen.Await(published-1, 8*time.Second)
 		lead, cancel := context.WithTimeout(t.Context(), timeout)
-		err := leadFrom(lead, js, c[0]) // so that the paused server leads no stream
+		err := leadFrom(lead, js, c[0]) // the server that will be paused leads no stream
 		cancel()
 		natstest.NoError(t, err)
 		s, err := js.Stream(t.Context(), intake)
@@ -186,21 +187,21 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 			t.Error(err)
 		}
 		natstest.NoError(t, slow.resume())
-		successor := atServer(t, dir, 2*round+2, c, c[0], "10s,1m")
+		successor := startBrokerAt(t, dir, 2*round+2, c, c[0], "10s,1m")
 		seen.Await(published, timeout)
 		if _, err := successor.terminate(); err != nil {
 			t.Error(err)
 		}
 		if n, d := seen.Count(); d != n {
-			t.Errorf("round %d: after clean stops %d messages arrived %d times", round, n, d)
+			t.Errorf("round %d: after clean stops, %d messages had %d deliveries", round, n, d)
 		}
 	}
 }
 
-// atServer starts a broker that reaches only one server of a cluster.
-func atServer(t *testing.T, dir string, number int, c cluster, s *server, levels string) *broker {
+// startBrokerAt starts a broker that reaches only one server of a cluster.
+func startBrokerAt(t *testing.T, dir string, number int, c cluster, s *server, levels string) *broker {
 	t.Helper()
-	b, err := newBroker(dir, built.broker, number, c, levels)
+	b, err := newBroker(dir, testedPrograms.broker, number, c, levels)
 	natstest.NoError(t, err)
 	b.stayAt(s)
 	t.Cleanup(b.end)
@@ -221,7 +222,7 @@ func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 func newClusterOf(t *testing.T) (dir string, c cluster, js jetstream.JetStream) {
 	t.Helper()
 	dir = t.TempDir()
-	c, err := newCluster(dir, built.server, quota)
+	c, err := newCluster(dir, testedPrograms.server, quota)
 	natstest.NoError(t, err)
 	t.Cleanup(c.end)
 	natstest.NoError(t, c.start())

@@ -15,31 +15,32 @@ import (
 
 // This file has one fault, step by step. A reader's consumer is in the memory of one server. That server is killed and
 // restarted, and creates the consumer again under its name, counting from one. A reader that trusts the consumer's
-// numbers takes the new messages for known ones, until the numbers are higher. Those messages are lost.
+// numbers takes new messages for known ones while their numbers are not higher than the last known number. It loses
+// these messages.
 //
 // The fault needs several conditions. No other failure may reveal the restart to the reader. The lane may contain none
-// of the messages that the reader has received. The reader's first requests must reach the new consumer, and must do so
-// before the reader replaces it.
+// of the messages that the reader has received. The reader's first requests must reach the new consumer before the
+// reader replaces it.
 
 const (
 	// createdAgain is the scenario that loses messages if a reader trusts its consumer's numbers.
 	createdAgain = "a reader's consumer is created again"
-	// quiet is the lane of the fault; no other messages pass it. The reader of a longer lane sends a new request before
-	// its received messages are gone. The reader of a shorter lane replaces its consumer before the server is back.
-	quiet      = "DELAY_12s"
+	// quietLane is the lane of the fault, which no other messages pass. The reader of a longer lane sends a new request
+	// before its received messages are gone. The reader of a shorter lane replaces its consumer before the server is back.
+	quietLane  = "DELAY_12s"
 	quietLevel = "12s"
 	quietDelay = 12 * time.Second
-	// had is the number of messages that the consumer delivers before the fault. It is less than half of a request:
-	// otherwise the reader sends another request.
-	had = 40
-	// firstAsked is how long a reader's first request is open. After that the reader sends another one.
-	firstAsked = 2 * time.Second
-	// blackout is how long the proxies hold back a broker's traffic. In this time the broker's requests time out, but its
-	// connections stay open, so the readers check their consumers.
+	// deliveredCount is the number of messages that the consumer delivers before the fault. It is less than half of a
+	// request: otherwise the reader sends another request.
+	deliveredCount = 40
+	// firstRequest is the duration of a reader's first request. Then the reader sends another request.
+	firstRequest = 2 * time.Second
+	// blackout is the time for which the proxies hold back a broker's traffic. During this time the broker's requests time
+	// out, but its connections stay open, so the readers check their consumers.
 	blackout = 2500 * time.Millisecond
 )
 
-// rebirth is one attempt.
+// rebirth is one attempt of the fault.
 type rebirth struct {
 	*world
 	publisher *publisher
@@ -47,10 +48,11 @@ type rebirth struct {
 	consumer  string  // the name of the reader's consumer
 }
 
-// reborn makes a server lose a reader's consumer, and the reader send requests to the new consumer of that name.
+// reborn makes a server lose a reader's consumer, and makes the reader send requests to the new consumer of the same
+// name.
 func reborn(w *world) (func() (string, error), error) {
 	if w.plan.home == 0 || w.plan.ladder.levels != quietLadder.levels {
-		return nil, fmt.Errorf("it takes a home and the levels of its scenario, %q", createdAgain)
+		return nil, fmt.Errorf("this fault needs a plan with a home and the levels of the scenario %q", createdAgain)
 	}
 	r := rebirth{world: w, home: w.cluster[w.plan.home-1]}
 	nc, err := w.connect(r.home.url(), "quiet")
@@ -74,21 +76,22 @@ func reborn(w *world) (func() (string, error), error) {
 		tries)
 }
 
-// try returns the proof, and the number of messages that were requested from the new consumer.
+// try makes one attempt. It returns the proof, and the number of messages that the new consumer has delivered.
 func (r *rebirth) try() (proof string, served uint64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
 	defer cancel()
 	if err := leadFrom(ctx, r.js, r.home); err != nil {
 		return "", 0, err
 	}
-	c, err := r.awayFromHome(ctx)
+	c, err := r.moveConsumer(ctx)
 	if err != nil {
 		return "", 0, err
 	}
 	r.consumer = c.Name
-	s := r.cluster.named(c.Cluster.Leader)
-	time.Sleep(time.Until(c.Created.Add(firstAsked + blink)))
-	for n := range uint64(had) { // one by one, so that the reader is at the tail after each
+	s := r.cluster.byName(c.Cluster.Leader)
+	time.Sleep(time.Until(c.Created.Add(firstRequest + blink)))
+	// One by one, so that the reader reaches the end of the lane after each message.
+	for n := range uint64(deliveredCount) {
 		if err := r.publishAndAwait(n + 1); err != nil {
 			return "", 0, err
 		}
@@ -96,7 +99,7 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 	if err := r.awaitEmpty(ctx); err != nil {
 		return "", 0, err
 	}
-	if err := r.publishAndAwait(had + 1); err != nil { // the reader has just received from its consumer
+	if err := r.publishAndAwait(deliveredCount + 1); err != nil { // the reader has just received from its consumer
 		return "", 0, err
 	}
 	heal := r.blackOut()
@@ -108,28 +111,28 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 		err = r.awaitReborn()
 	}
 	if err == nil {
-		for range 4 * had {
+		for range 4 * deliveredCount {
 			r.publish()
 		}
 		r.publisher.answers.Wait()
-		err = r.awaitPending(4 * had)
+		err = r.awaitPending(4 * deliveredCount)
 		time.Sleep(time.Until(began.Add(blackout)))
 	}
 	if err := errors.Join(err, heal()); err != nil {
 		return "", 0, err
 	}
-	served, left, err := r.awaitAsked(0)
+	served, left, err := r.awaitDeliveries(0)
 	// If the reader took all requested messages for known ones, the next check requests more messages than the reader has
 	// received.
-	if err == nil && served > 0 && served <= had+1 && !left {
+	if err == nil && served > 0 && served <= deliveredCount+1 && !left {
 		heal := r.blackOut()
 		time.Sleep(2 * blackout) // a broker may pause after a failed check before the next one
 		if err = heal(); err == nil {
-			_, _, err = r.awaitAsked(served)
+			_, _, err = r.awaitDeliveries(served)
 		}
 	}
-	proof = fmt.Sprintf("%s with %s of %s, which had delivered %d messages and, created again, delivered %d",
-		proof, r.consumer, quiet, had+1, served)
+	proof = fmt.Sprintf("%s with %s of %s, which had delivered %d messages, and delivered %d after it was created again",
+		proof, r.consumer, quietLane, deliveredCount+1, served)
 	return proof, served, err
 }
 

@@ -11,9 +11,9 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// awayFromHome makes the reader replace its consumer until the consumer is on a server that its broker is not connected
-// to.
-func (r *rebirth) awayFromHome(ctx context.Context) (found *jetstream.ConsumerInfo, err error) {
+// moveConsumer makes the reader replace its consumer until the consumer is on a server without a connection of the
+// broker.
+func (r *rebirth) moveConsumer(ctx context.Context) (found *jetstream.ConsumerInfo, err error) {
 	given := make(map[string]bool)
 	err = retry(ctx, func(ctx context.Context) error {
 		all, err := r.consumers(ctx)
@@ -21,24 +21,24 @@ func (r *rebirth) awayFromHome(ctx context.Context) (found *jetstream.ConsumerIn
 			return err
 		}
 		for _, c := range all {
-			known := c.Cluster != nil && r.cluster.named(c.Cluster.Leader) != nil
+			known := c.Cluster != nil && r.cluster.byName(c.Cluster.Leader) != nil
 			if len(given) > 0 && !given[c.Name] && known && c.Cluster.Leader != r.home.name {
 				found = c
 				return nil
 			}
 			given[c.Name] = true
-			if err := r.js.DeleteConsumer(ctx, quiet, c.Name); err != nil {
+			if err := r.js.DeleteConsumer(ctx, quietLane, c.Name); err != nil {
 				return err
 			}
 		}
-		return fmt.Errorf("no consumer of %s is away from %s", quiet, r.home.name)
+		return fmt.Errorf("every consumer of %s is on %s", quietLane, r.home.name)
 	})
 	return found, err
 }
 
 // consumers returns the consumers that have read the lane recently.
 func (r *rebirth) consumers(ctx context.Context) ([]*jetstream.ConsumerInfo, error) {
-	s, err := r.js.Stream(ctx, quiet)
+	s, err := r.js.Stream(ctx, quietLane)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (r *rebirth) consumers(ctx context.Context) ([]*jetstream.ConsumerInfo, err
 func (r *rebirth) info() (*jetstream.ConsumerInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	c, err := r.js.Consumer(ctx, quiet, r.consumer)
+	c, err := r.js.Consumer(ctx, quietLane, r.consumer)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (r *rebirth) awaitPending(count uint64) error {
 
 // awaitAsked waits until the consumer has delivered more than before, or the reader uses another consumer. It returns
 // the number of messages that the consumer has delivered.
-func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
+func (r *rebirth) awaitDeliveries(before uint64) (now uint64, left bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err = retry(ctx, func(ctx context.Context) error {
@@ -103,7 +103,7 @@ func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
 			}
 		}
 		if now == before && !left {
-			return fmt.Errorf("no request to %s asks for more than %d", r.consumer, now)
+			return fmt.Errorf("the reader requested no message after number %[2]d from %[1]s", r.consumer, now)
 		}
 		return nil
 	})
@@ -113,12 +113,12 @@ func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
 // awaitEmpty waits until the lane is committed and empty.
 func (r *rebirth) awaitEmpty(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
-		s, err := r.js.Stream(ctx, quiet)
+		s, err := r.js.Stream(ctx, quietLane)
 		if err != nil {
 			return err
 		}
 		if held := s.CachedInfo().State.Msgs; held > 0 {
-			return fmt.Errorf("%s holds %d", quiet, held)
+			return fmt.Errorf("%s holds %d", quietLane, held)
 		}
 		return nil
 	})

@@ -28,7 +28,7 @@ func (w *world) fill() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	stream := jetstream.StreamConfig{Name: ballast, Subjects: []string{"ballast"}, Replicas: servers}
-	err := retry(ctx, func(ctx context.Context) error { // until the servers of an earlier fault are online again
+	err := retry(ctx, func(ctx context.Context) error { // retries until the servers of an earlier fault are online again
 		_, err := w.js.CreateOrUpdateStream(ctx, stream)
 		return err
 	})
@@ -41,7 +41,7 @@ func (w *world) fill() (string, error) {
 		_, err = w.js.Publish(ctx, "ballast", body, jetstream.WithRetryAttempts(0))
 		errors.As(err, &refusal)
 		if err != nil && len(body) > 1<<10 {
-			body, refusal = body[:len(body)/2], nil // to the last kilobyte
+			body, refusal = body[:len(body)/2], nil // smaller messages fill the rest, to the last kilobyte
 		}
 	}
 	if refusal == nil {
@@ -63,8 +63,8 @@ func (w *world) makeRoom() error {
 }
 
 const (
-	// pushed is the number of messages to core subscribers, which need no room. pushLevel is the level on which they wait:
-	// as long as owners need to detect that their beats are refused, and to stop.
+	// pushed is the number of messages to core subscribers, whose delivery needs no storage. They wait on pushLevel, for
+	// as long as owners need to detect that the server refuses their heartbeats, and to stop.
 	pushed    = 200
 	pushLevel = "30s"
 )
@@ -103,7 +103,7 @@ func fillStoreForLong(w *world) (func() (string, error), error) {
 			}
 			return nil
 		}); err != nil {
-			w.broken("in a full account, the lane of core subscribers still holds %d of %d: %v", left, pushed, err)
+			w.addViolation("in a full account, the lane of core subscribers still holds %d of %d: %v", left, pushed, err)
 		}
 		return "refused: " + refusal, w.makeRoom()
 	}, err

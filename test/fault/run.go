@@ -14,31 +14,33 @@ import (
 )
 
 const (
-	// bound is the time after the end of a fault within which all overdue messages must arrive, on a busy machine.
+	// bound is the maximum time from the end of a fault until all overdue messages have arrived. It is long enough for a
+	// busy machine.
 	bound = 30 * time.Second
-	// lead is how long a run publishes before, between and after faults.
+	// lead is the time for which a run publishes before, between and after faults.
 	lead = 2 * time.Second
-	// least is a divisor: before, during and after a fault, a run needs at least 1/least of the messages that it publishes
-	// in a second. With fewer, the fault proves nothing.
-	least = 4
+	// A run needs at least rate/trafficDivisor messages before, during and after a fault. With fewer, the fault proves
+	// nothing.
+	trafficDivisor = 4
 )
 
 // plan is the plan of a run.
 type plan struct {
-	name     string
-	seed     uint64
-	brokers  int
-	rate     int           // publishes a second
-	calm     time.Duration // additional time of publishing after each fault
-	ladder   ladder
-	home     int  // the number of the only server that brokers connect to, or 0 for all
-	attacked bool // a tenant attacks all the time
-	players  int  // number of players of named timers
-	races    bool // all timers are due immediately
-	swept    bool // brokers keep no outcomes of timers, whose stream must be empty at the end; takes minutes
-	brisk    bool // shorter times of publishing between the faults
-	prompt   bool // the brokers must deliver again soon after the faults
-	// ready and late are bounds of the run; zero for the default. See history.Conditions.
+	name         string
+	seed         uint64
+	brokers      int
+	rate         int           // publishes a second
+	calmTime     time.Duration // additional time of publishing after each fault
+	ladder       ladder
+	home         int  // the number of the only server that brokers connect to, or 0 for all
+	attack       bool // a tenant attacks during the whole run
+	players      int  // number of players of named timers
+	races        bool // all timers are due immediately
+	noHistory    bool // brokers keep no outcomes of timers, and the timers' stream must be empty at the end; takes minutes
+	shortGaps    bool // shorter intervals between the faults
+	fastRecovery bool // a third of the usual bound after a fault
+	// ready is the maximum time of a broker's start, and late the maximum lateness; zero for no bound. See
+	// history.Conditions.
 	ready, late time.Duration
 	faults      []fault
 	programs    programs
@@ -47,7 +49,7 @@ type plan struct {
 func (p plan) conditions(c cluster) *history.Conditions {
 	h := &history.Conditions{
 		Name: p.name, Seed: p.seed, Brokers: p.brokers, Rate: p.rate, Players: p.players, Window: window, Bound: p.bound(),
-		Least: p.rate / least, Clean: true, Ready: p.ready, Late: p.late,
+		MinPublishes: p.rate / trafficDivisor, Clean: true, Ready: p.ready, Late: p.late,
 	}
 	for _, s := range c {
 		h.Servers = append(h.Servers, s.name)
@@ -92,13 +94,13 @@ func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
 
 func (w *world) runFaults(p plan) error {
 	lead := lead
-	if p.brisk {
+	if p.shortGaps {
 		lead /= 2
 	}
 	for i, f := range p.faults {
 		lead := lead
 		if i > 0 {
-			lead += p.calm
+			lead += p.calmTime
 		}
 		if err := w.awaitTraffic(p, lead+time.Duration(w.rand.Int64N(int64(lead)/4))); err != nil {
 			return err
@@ -107,7 +109,7 @@ func (w *world) runFaults(p plan) error {
 			return err
 		}
 	}
-	if err := w.awaitTraffic(p, lead+p.calm); err != nil {
+	if err := w.awaitTraffic(p, lead+p.calmTime); err != nil {
 		return err
 	}
 	return w.finish()
@@ -115,7 +117,7 @@ func (w *world) runFaults(p plan) error {
 
 // rest returns the maximum time until all lanes are empty.
 func (p plan) rest() time.Duration {
-	if p.swept {
+	if p.noHistory {
 		return bound + 3*time.Minute
 	}
 	return bound + max(farOff, p.ladder.longest())
@@ -123,26 +125,26 @@ func (p plan) rest() time.Duration {
 
 // awaitTraffic waits for minTime, and then until enough messages were accepted.
 func (w *world) awaitTraffic(p plan, minTime time.Duration) error {
-	enough := w.accepted.Load() + int64(p.rate/least)
+	enough := w.accepted.Load() + int64(p.rate/trafficDivisor)
 	time.Sleep(minTime)
 	return await(timeout, func() error {
 		if missing := enough - w.accepted.Load(); missing > 0 {
-			return fmt.Errorf("too little is accepted: %d are missing", missing)
+			return fmt.Errorf("too few messages were accepted, %d more are needed", missing)
 		}
 		return nil
 	})
 }
 
-// bound is the lateness allowed after the end of a fault.
+// bound returns the maximum lateness after the end of a fault.
 func (p plan) bound() time.Duration {
-	if p.prompt {
+	if p.fastRecovery {
 		return bound / 3
 	}
 	return bound
 }
 
-// quota returns the storage limit of the run's account. It is low, so that it can be filled in seconds, unless the run
-// publishes much.
+// quota returns the storage limit of the run's account. The limit is low, so that a fault can fill the account in
+// seconds, unless the run publishes much.
 func (p plan) quota() int {
 	if p.rate > 1000 {
 		return 8 * quota
@@ -151,10 +153,11 @@ func (p plan) quota() int {
 }
 
 // randomPlan returns a plan that depends only on the seed. One run in four has only faults that excuse no duplicate. In
-// one of four a tenant attacks. In one of three the brokers connect to one server only.
+// one run in four a tenant attacks. In one run in three the brokers connect to one server only.
 func randomPlan(seed uint64, brokers int, built programs) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
-	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder, brisk: true,
+	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder,
+		shortGaps: true,
 		players: players}
 	if r.IntN(3) == 0 {
 		p.ladder = wideLadder
@@ -166,12 +169,12 @@ func randomPlan(seed uint64, brokers int, built programs) plan {
 	if r.IntN(4) == 0 {
 		choice = slices.DeleteFunc(choice, func(f fault) bool { return !f.clean })
 	}
-	p.attacked = r.IntN(4) == 0
+	p.attack = r.IntN(4) == 0
 	for spent := time.Duration(0); spent < maxHeld || len(p.faults) < 2; {
 		f := draw(r, choice)
 		f.hold += time.Duration(r.Int64N(int64(time.Second)))
 		p.faults = append(p.faults, f)
-		spent += f.hold + f.takes
+		spent += f.hold + f.extra
 	}
 	p.name = p.describe()
 	return p
@@ -192,7 +195,7 @@ func draw(r *rand.Rand, choice []fault) fault {
 			return f
 		}
 	}
-	panic("unreachable: n is below the sum")
+	panic("unreachable: n is less than the sum of the weights")
 }
 
 // describe names a run after its plan.
@@ -201,7 +204,7 @@ func (p plan) describe() string {
 	for _, f := range p.faults {
 		names = append(names, f.name)
 	}
-	if p.attacked {
+	if p.attack {
 		names = append(names, "attacked")
 	}
 	if p.home > 0 {

@@ -15,38 +15,39 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// scenario is a run that is made for one danger.
+// scenario is a run for one danger.
 type scenario struct {
 	plan
-	short bool // TestScenarios runs it without -fault.long, too
+	short bool // TestScenarios also runs this scenario without -fault.long
 }
 
 func again(n int, faults ...fault) []fault { return slices.Repeat(faults, n) }
 
-// scenarios returns all scenarios, by kind of fault. In a plan with a home, the brokers reach only that server, and the
-// faults kill other servers.
+// scenarios returns all scenarios, ordered by the kind of fault. In a plan with a home, the brokers reach only that
+// server, and the faults kill other servers.
 func scenarios() []scenario {
 	return []scenario{
-		// A reader's consumer has no replica. When its server restarts, the server creates the consumer again under its
-		// name, and the new consumer counts from one. No message may be lost, whatever the reader does at that time.
+		// A reader's consumer has no replica. When its server restarts, the server creates the consumer again under its name,
+		// and the new consumer counts from one. No message may be lost, whether the reader is idle or sends a request.
 		{short: true, plan: plan{name: createdAgain, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
 			faults: []fault{readerReborn}}},
-		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn,
-			prompt: true,
-			faults: []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
+		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder,
+			calmTime: overtakeTime,
+			fastRecovery: true,
+			faults:       []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
 		{plan: plan{name: "a reader's server is back, slow, brokers on all", seed: 13, rate: 50, ladder: deepLadder,
-			calm: readOn, prompt: true,
+			calmTime: overtakeTime, fastRecovery: true,
 			faults: []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
 		{plan: plan{name: "a reader's server is back, fast", seed: 14, rate: 2000, home: 1, ladder: wideLadder,
 			faults: []fault{readersBlink, readerShort, readerLost, readersBlink}}},
 		{plan: plan{name: "a reader's server is back, fast, brokers on all", seed: 15, rate: 2000, ladder: wideLadder,
 			faults: []fault{readersBlink, readerShort, readerLost, readersBlink}}},
 
-		{plan: plan{name: "rolling kills, slow", seed: 21, rate: 50, calm: readOn, ladder: wideLadder,
+		{plan: plan{name: "rolling kills, slow", seed: 21, rate: 50, calmTime: overtakeTime, ladder: wideLadder,
 			faults: again(4, serversCrash)}},
-		{plan: plan{name: "rolling kills, slow, brokers on one", seed: 22, rate: 50, calm: readOn, home: 2,
+		{plan: plan{name: "rolling kills, slow, brokers on one", seed: 22, rate: 50, calmTime: overtakeTime, home: 2,
 			ladder: wideLadder, faults: again(4, serversCrash)}},
-		{plan: plan{name: "rolling restarts, slow", seed: 23, rate: 50, calm: readOn, ladder: wideLadder,
+		{plan: plan{name: "rolling restarts, slow", seed: 23, rate: 50, calmTime: overtakeTime, ladder: wideLadder,
 			faults: again(4, serversRolling)}},
 		{plan: plan{name: "rolling retirement, slow", seed: 24, rate: 50, ladder: wideLadder, faults: again(2, serversLame)}},
 		{plan: plan{name: "rolling kills, fast", seed: 25, rate: 2000, ladder: wideLadder, faults: again(3, serversCrash)}},
@@ -56,24 +57,24 @@ func scenarios() []scenario {
 			faults: []fault{serversLame}}},
 
 		// A leader that was paused answers from an old state until it learns that another server leads.
-		{plan: plan{name: "leaders paused", seed: 31, rate: 300, ladder: wideLadder, calm: 2 * time.Second,
+		{plan: plan{name: "leaders paused", seed: 31, rate: 300, ladder: wideLadder, calmTime: 2 * time.Second,
 			faults: []fault{serverBlink, lanePaused, laneStale, serverPaused, laneStale, laneGone}}},
 
-		{plan: plan{name: "a lone broker is cut off", seed: 41, rate: 100, brokers: 2, calm: calmFor,
+		{plan: plan{name: "a lone broker is cut off", seed: 41, rate: 100, brokers: 2, calmTime: excuseTime,
 			faults: []fault{loneCut}}},
-		{plan: plan{name: "a lone broker's server is cut off", seed: 42, rate: 100, brokers: 2, calm: calmFor,
+		{plan: plan{name: "a lone broker's server is cut off", seed: 42, rate: 100, brokers: 2, calmTime: excuseTime,
 			faults: []fault{loneServerCut}}},
 		{plan: plan{name: "a full account", seed: 43, rate: 100, brokers: 2, ladder: pushLadder,
 			faults: []fault{storeFullLong}}},
-		{plan: plan{name: "the bucket is purged and deleted", seed: 44, rate: 200, calm: calmFor / 2,
+		{plan: plan{name: "the bucket is purged and deleted", seed: 44, rate: 200, calmTime: excuseTime / 2,
 			faults: []fault{ownersPurged, ownersDeleted, brokerLost}}},
 
-		// Cancel, move, replace and fire, while the leader of the timers changes.
+		// Clients cancel, move, replace and fire timers while the leader of the timers' stream changes.
 		{short: true, plan: races(71, 2)},
 
 		// A tenant with its documented grants causes no duplicates, and forges no message.
 		{short: true, plan: plan{name: "a tenant attacks", seed: 51, rate: 200, faults: []fault{tenantAttacks}}},
-		{plan: plan{name: "a tenant attacks meanwhile", seed: 52, rate: 200, attacked: true,
+		{plan: plan{name: "a tenant attacks meanwhile", seed: 52, rate: 200, attack: true,
 			faults: []fault{leaderKilled, brokerKilled, serverCut, brokerStopped}}},
 
 		{plan: plan{name: "a lone broker is killed again and again", seed: 61, rate: 500, brokers: 1, ready: 2 * time.Second,
@@ -82,11 +83,11 @@ func scenarios() []scenario {
 	}
 }
 
-// races returns a plan with a number of faults, in which clients race for many timers while the leader of their stream
+// races returns a plan with this number of faults. Clients race for many timers while the leader of the timers' stream
 // changes repeatedly. All timers are near their due times, and most are in the memory of a broker.
 func races(seed uint64, faults int) plan {
 	p := plan{name: "timers are raced for", seed: seed, brokers: *brokers, rate: 20, players: 40, races: true,
-		ladder: shortLadder, brisk: true}
+		ladder: shortLadder, shortGaps: true}
 	all := []fault{timersRestless, timersKilled, steppedDown, timersRestless, brokerKilled, timersPaused, timersRestless,
 		leaderKilled, serversCrash, serverCut, serversKilled}
 	for i := range faults {
@@ -101,22 +102,22 @@ func scenarioNamed(name string) plan {
 	return all[slices.IndexFunc(all, func(s scenario) bool { return s.name == name })].plan
 }
 
-// readOn is a time in which a new consumer delivers more messages than the consumer before it.
-const readOn = 14 * time.Second
+// overtakeTime is a time in which a new consumer delivers more messages than the previous consumer had delivered.
+const overtakeTime = 14 * time.Second
 
-// calmFor is longer than the time after a fault in which the fault excuses a duplicate.
-const calmFor = 20 * time.Second
+// excuseTime is longer than the time after a fault in which the fault excuses a duplicate.
+const excuseTime = 20 * time.Second
 
-// TestTimerRacesWithFaults repeats the plan of races until clients have raced for -fault.races timers. One order of all
-// requests and deliveries must explain every answer: no timer is delivered after an acknowledged cancel, and a cancel
-// is refused only if the timer is delivered. TestScenarios has a short run.
+// TestTimerRacesWithFaults repeats the plan of races until clients have raced for -fault.races timers. There must be an
+// order of all requests and deliveries in which every answer is correct. So no timer is delivered after an acknowledged
+// cancel, and a cancel is refused only if the timer is delivered. TestScenarios has a short run of the same plan.
 func TestTimerRacesWithFaults(t *testing.T) {
 	natstest.SkipShort(t)
 	var sum totals
 	t.Cleanup(func() { t.Log(&sum) })
 	for n := uint64(0); sum.Timers.Keys < *raced; n++ {
 		p := races(*seed+n, 11)
-		p.programs, p.swept, p.calm = built, n%2 == 1, 3*time.Second
+		p.programs, p.noHistory, p.calmTime = testedPrograms, n%2 == 1, 3*time.Second
 		t.Run(fmt.Sprintf("seed %d", p.seed), func(t *testing.T) {
 			began := time.Now()
 			fmt.Println(line(sum.run(t, p), time.Since(began)))
@@ -138,7 +139,7 @@ func TestScenarios(t *testing.T) {
 			continue
 		}
 		p := s.plan
-		p.programs = built
+		p.programs = testedPrograms
 		if p.brokers == 0 {
 			p.brokers = 3
 		}
@@ -155,7 +156,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestReadmeListsAll finds every fault, scenario, mutant and flag in the README's tables, and no others.
+// TestReadmeListsAll: the README's tables list exactly the existing faults, scenarios, mutants and flags.
 func TestReadmeListsAll(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("README.md")
@@ -174,7 +175,7 @@ func TestReadmeListsAll(t *testing.T) {
 		if i := slices.Index(all, name[1]); i >= 0 {
 			all = slices.Delete(all, i, i+1)
 		} else {
-			t.Errorf("the README lists %q twice, or it does not exist", name[1])
+			t.Errorf("the README lists %q twice, or lists it although it does not exist", name[1])
 		}
 	}
 	for _, name := range all {
@@ -182,7 +183,7 @@ func TestReadmeListsAll(t *testing.T) {
 	}
 	_, broken, _ := strings.Cut(string(text), "\n## Brokers broken on purpose\n")
 	broken, _, _ = strings.Cut(broken, "\n## ")
-	if strings.Count(broken, "\n| ") != len(mutants)+1 { // the header is a row, too
+	if strings.Count(broken, "\n| ") != len(mutants)+1 { // the header of the table is also a row
 		t.Errorf("the README does not list the %d mutants", len(mutants))
 	}
 	flag.VisitAll(func(f *flag.Flag) {

@@ -16,12 +16,12 @@ import (
 	"delaybroker/test/linear"
 )
 
-// rounds is the number of rounds of a player's series; every is its interval, and retimed the interval after a change
-// of its table.
+// rounds is the number of rounds of a player's series, every is the interval, and retimed is the interval after a
+// change of the table.
 const rounds, every, retimed = 4, time.Second, 2 * time.Second
 
-// playSeries sets a series, and lets up to two clients change it at about the due time of every second round. A missed
-// round is not left out, so each round must arrive, unless a client stops the series.
+// playSeries sets a series, and lets up to two clients change it at about the due time of every second round. The
+// series also fires missed rounds, so each round must arrive unless a client stops the series.
 func (p *player) playSeries() {
 	r := p.next()
 	start := time.Now()
@@ -44,11 +44,11 @@ func (r *round) change(choice int, g uint64) uint64 {
 	const soon = 30 * time.Millisecond
 	expects := int64(g)
 	if g == 0 {
-		expects = linear.Standing
+		expects = linear.AnyPending
 	}
 	switch choice {
 	case 0:
-		r.publish(linear.Cancel, linear.Whatever, 0)
+		r.publish(linear.Cancel, linear.AnyState, 0)
 	case 1:
 		if g > 0 {
 			r.publish(linear.Cancel, expects, 0)
@@ -56,22 +56,22 @@ func (r *round) change(choice int, g uint64) uint64 {
 	case 2:
 		r.ask(timer.Cancel, linear.Cancel, expects, 0)
 	case 3:
-		return r.setSeries(linear.Whatever)
+		return r.setSeries(linear.AnyState)
 	case 4, 5:
 		r.mu.Lock()
 		r.paused = true
 		r.mu.Unlock()
-		r.ask(timer.Pause, linear.Pause, linear.Standing, 0)
+		r.ask(timer.Pause, linear.Pause, linear.AnyPending, 0)
 		time.Sleep(every / 2)
-		return r.ask(timer.Resume, linear.Move, linear.Standing, 0)
+		return r.ask(timer.Resume, linear.Move, linear.AnyPending, 0)
 	case 6:
 		return r.ask(timer.Move, linear.Move, expects, soon)
 	case 7:
-		return r.ask(timer.Move, linear.Move, linear.Standing, soon)
+		return r.ask(timer.Move, linear.Move, linear.AnyPending, soon)
 	case 8:
-		return r.ask(timer.Retime, linear.Retime, linear.Standing, 0)
+		return r.ask(timer.Retime, linear.Retime, linear.AnyPending, 0)
 	default:
-		r.ask(timer.Fire, history.ExtraFiring, linear.Standing, 0)
+		r.ask(timer.Fire, history.ExtraFiring, linear.AnyPending, 0)
 	}
 	return 0
 }
@@ -83,17 +83,17 @@ func (r *round) setSeries(expects int64) uint64 {
 	return r.publishEvent(e)
 }
 
-// recur sets the headers of a series.
-func recur(h nats.Header, of *history.TimerOp) {
+// setRecurrence sets the headers of a series.
+func setRecurrence(h nats.Header, of *history.TimerOp) {
 	h.Set(message.HeaderEvery, of.Every.String())
 	h.Set(message.HeaderRounds, strconv.Itoa(of.Rounds))
 	h.Set(message.HeaderMissed, "all")
 }
 
 // stop cancels a series that may be paused, since a paused series would stay for ever. It repeats the request until it
-// has an answer. The repetitions count as one request: no other client uses the key.
+// has an answer. The repetitions count as one request, since no other client uses the key.
 func (r *round) stop() {
-	e := r.begin(linear.Cancel, linear.Whatever, 0)
+	e := r.begin(linear.Cancel, linear.AnyState, 0)
 	m := &nats.Msg{Subject: "delaytimer." + r.key + "." + timersTarget, Header: nats.Header{message.HeaderCancel: {"x"}}}
 	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), ackWait)

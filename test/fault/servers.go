@@ -35,16 +35,16 @@ func (w *world) leaderOf(stream string) (*server, error) {
 
 // killLeader kills the server that leads a stream.
 func killLeader(stream string) func(*world) (func() (string, error), error) {
-	return toLeader(stream, (*server).kill, (*server).start)
+	return applyToLeader(stream, (*server).kill, (*server).start)
 }
 
 // pauseLeader suspends the server that leads a stream. Its connections stay open.
 func pauseLeader(stream string) func(*world) (func() (string, error), error) {
-	return toLeader(stream, (*server).pause, (*server).resume)
+	return applyToLeader(stream, (*server).pause, (*server).resume)
 }
 
 // toLeader applies a fault to the server that leads a stream, and heals it.
-func toLeader(
+func applyToLeader(
 	stream string, do func(*server) (string, error), heal func(*server) error,
 ) func(*world) (func() (string, error), error) {
 	return func(w *world) (func() (string, error), error) {
@@ -100,7 +100,7 @@ func pauseUntilStale(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
 	defer cancel()
 	var proof string
-	for range 3 { // which message the server handles first is random
+	for range 3 { // the order in which the server handles the messages is random
 		s, err := w.leader(ctx, intake)
 		if err != nil {
 			return nil, err
@@ -138,12 +138,12 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 	if proof, err = s.pause(); err != nil {
 		return 0, "", err
 	}
-	var first, last uint64 // sequences of the next leader; the suspended one has at most first
+	var first, last uint64 // sequences of the next leader; the suspended leader has at most the sequence first
 	err = await(timeout, func() error {
 		if err := nc.PublishRequest("$JS.API.STREAM.INFO."+intake, inbox, nil); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, time.Second/2) // no server answers before there is another leader
+		ctx, cancel := context.WithTimeout(ctx, time.Second/2) // no server answers until another server leads
 		defer cancel()
 		now, err := w.js.Stream(ctx, intake)
 		if err != nil {
@@ -151,7 +151,7 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 		}
 		info := now.CachedInfo()
 		if info.Cluster == nil || info.Cluster.Leader == s.name {
-			return fmt.Errorf("%s has no other leader than %s", intake, s.name)
+			return fmt.Errorf("no other server leads %s, only %s", intake, s.name)
 		}
 		last = info.State.LastSeq
 		if first == 0 {

@@ -20,7 +20,7 @@ const (
 	target = "ORDERS"
 	// window is the duplicate window of the target's stream. It is longer than any run.
 	window = 10 * time.Minute
-	// placements is the maximum number of consumers that are created to have one on each server.
+	// placements is the maximum number of consumers that a run creates until each server has one.
 	placements = 200
 )
 
@@ -34,14 +34,15 @@ func (w *world) createTarget(ctx context.Context) error {
 	})
 }
 
-// witness records the messages that a core subscriber on one server receives. They include duplicates that the target's
-// stream drops.
+// witness records the messages that a core subscriber on one server receives. The messages include duplicates that the
+// target's stream drops.
 func (w *world) witness(s *server) error {
 	nc, err := w.connect(s.url(), "witness")
 	if err != nil {
 		return err
 	}
-	for _, subjects := range []string{"orders.>", "push.>"} { // targets with a stream, and targets without one
+	// The subjects of the target's stream, and the subjects of core subscribers.
+	for _, subjects := range []string{"orders.>", "push.>"} {
 		_, err = nc.Subscribe(subjects, func(m *nats.Msg) {
 			w.log.Add(history.Event{
 				Op: history.Seen, ID: idOf(m.Data), Subject: m.Subject, Server: s.name, DelayID: m.Header.Get(message.HeaderID),
@@ -112,7 +113,8 @@ func (w *world) awaitReplicas(ctx context.Context) error {
 	})
 }
 
-// readOn reads all messages of a consumer. The connection's server may know the consumer's server only after a moment.
+// readOn reads all messages of a consumer. Shortly after its creation, a consumer may be unknown to the connection's
+// server, so readOn retries.
 func (w *world) readOn(ctx context.Context, c jetstream.Consumer, server string, count uint64) error {
 	for read := uint64(0); read < count; {
 		batch, err := c.Fetch(int(min(count-read, 500)), jetstream.FetchMaxWait(5*time.Second))
@@ -152,7 +154,7 @@ func arrival(m jetstream.Msg) (history.Event, error) {
 	}, nil
 }
 
-// number parses a number in a broker's header. If it cannot be parsed, the result is zero, which no round has.
+// number parses a number in a broker's header. For an invalid number, the result is zero, which no round has.
 func number(s string) uint64 {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
@@ -161,7 +163,8 @@ func number(s string) uint64 {
 	return n
 }
 
-// nanoseconds parses a time in a broker's header. If it cannot be parsed, the result is zero, which is never correct.
+// nanoseconds parses a time in a broker's header. For an invalid time, the result is zero, which the judge never
+// accepts.
 func nanoseconds(s string) int64 {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	// attackPause is the pause between two rounds of an attack.
 	attackPause = 50 * time.Millisecond
 	// ahead is the number of reply subjects that the tenant guesses from one that it has seen.
-	ahead = 40
+	guesses = 40
 )
 
 // tenantUsers returns the documented user of a tenant, unchanged, and a second user of the same tenant, who has a
@@ -46,17 +46,17 @@ func tenantUsers() (string, error) {
 `, payments, text, ledger), nil
 }
 
-// tenant attacks with its documented permissions only: it makes servers send their answers to subjects that it may not
-// publish to.
+// tenant attacks with the documented permissions of a tenant. It makes servers send their answers to subjects on which
+// the tenant may not publish.
 type tenant struct {
-	nc     *nats.Conn // with the documented grants
+	nc     *nats.Conn // the user with the documented grants
 	owner  *nats.Conn // the user with the stream
 	gate   *gate
 	levels []string
-	stored uint64 // number of messages in its stream, each a forgery
+	stored uint64 // number of messages in the tenant's stream, which are all forgeries
 
 	mu    sync.Mutex
-	reply string // the last reply subject that it has seen
+	reply string // the last reply subject that the tenant has seen
 	sent  atomic.Int64
 }
 
@@ -91,8 +91,8 @@ func (w *world) newTenant(ctx context.Context) (*tenant, error) {
 	return t, t.prepare(ctx)
 }
 
-// prepare stores the forgeries that servers will relay: hops of messages that were never published, an empty table, and
-// a beat.
+// prepare stores the forgeries that servers will relay: hops of messages that were never published, an empty table of
+// lanes, and a heartbeat.
 func (t *tenant) prepare(ctx context.Context) error {
 	js, err := jetstream.New(t.owner)
 	if err != nil {
@@ -136,11 +136,12 @@ func (t *tenant) attack(stop <-chan struct{}) {
 	}
 }
 
-// round makes one of each attack. Attacks that flood are more frequent than attacks that need to succeed only once.
+// round makes each attack once. A flood has many publishes in a round; an attack that needs to succeed only once has
+// few.
 func (t *tenant) round(n int) {
 	level := t.levels[n%len(t.levels)]
 	own := "delay." + level + "." + payments + ".x"
-	for i := range 20 { // a flood of its own delays, answered where instances say that they live
+	for i := range 20 { // a flood of delays, whose answers go to the subject of the instances' heartbeats
 		t.ask(own, fmt.Sprintf("delaysys.owners.beat.x%d", i%3))
 	}
 	t.ask("delayin.700ms."+payments+".x", "delaysys.owners.table")
@@ -174,28 +175,30 @@ func (t *tenant) relay(seq uint64, reply string) {
 	}
 }
 
-// attacked reports whether a body belongs to an attack: a message of the tenant, or a server's answer to one.
-func attacked(body []byte) bool {
+// isAttack reports whether a body belongs to an attack: a message of the tenant, or a server's answer to such a
+// message.
+func isAttack(body []byte) bool {
 	b := string(body)
 	return strings.HasPrefix(b, "attack-") || strings.HasPrefix(b, "forged-") || strings.HasPrefix(b, "{") || b == "1"
 }
 
-// guess counts on from the last reply subject that the tenant has seen: a later one belongs to another delivery.
+// guess computes later reply subjects from the last one that the tenant has seen. A later reply subject belongs to
+// another delivery.
 func (t *tenant) guess(own string) {
 	t.mu.Lock()
 	seen := t.reply
 	t.mu.Unlock()
 	i := strings.LastIndexByte(seen, '.')
 	n, err := strconv.ParseUint(seen[i+1:], 36, 64)
-	if err != nil { // no reply subject was seen, or it has no number
+	if err != nil { // the tenant has seen no reply subject, or one without a number
 		return
 	}
-	for k := range uint64(ahead) {
+	for k := range uint64(guesses) {
 		t.ask(own, seen[:i+1]+strconv.FormatUint(n+k+1, 36))
 	}
 }
 
-// attackByTenant is an attack of some seconds.
+// attackByTenant lets a tenant attack for some seconds.
 func attackByTenant(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -216,6 +219,6 @@ func attackByTenant(w *world) (func() (string, error), error) {
 		if n == 0 {
 			return "", fmt.Errorf("nothing was sent")
 		}
-		return fmt.Sprintf("%d publishes with the subjects of others to answer on", n), nil
+		return fmt.Sprintf("%d publishes with reply subjects of others", n), nil
 	}, nil
 }

@@ -20,7 +20,7 @@ type totals struct {
 	Runs         int           `json:"runs"`
 	Failed       int           `json:"failed"`       // runs with violations
 	Unjudged     int           `json:"unjudged"`     // runs that could not be judged
-	FailedSeeds  []uint64      `json:"failed_seeds"` // of failed and of unjudged runs
+	FailedSeeds  []uint64      `json:"failed_seeds"` // the seeds of failed and of unjudged runs
 	Acknowledged int           `json:"acknowledged"`
 	Delivered    int           `json:"delivered"`
 	Recovered    int           `json:"recovered"` // delivered messages without an acknowledgement
@@ -29,8 +29,8 @@ type totals struct {
 	StoredTwice  int           `json:"stored_twice"`
 	SentAgain    int           `json:"sent_again"`
 	CleanRuns    int           `json:"clean_runs"`
-	CleanAgain   int           `json:"clean_sent_again"`   // in runs with no fault that excuses a duplicate
-	SettledAgain int           `json:"settled_sent_again"` // in any run, at times with no fault near
+	CleanAgain   int           `json:"clean_sent_again"`   // in runs whose faults excuse no duplicate
+	SettledAgain int           `json:"settled_sent_again"` // in all runs, at times without the effect of a fault
 	Violations   int           `json:"violations"`
 	NoOrder      int           `json:"no_order"`
 	Worst        time.Duration `json:"worst_late_ns"`
@@ -96,7 +96,8 @@ func (s *totals) run(t *testing.T, p plan) *history.Report {
 	s.add(report)
 	t.Log(report)
 	if len(report.Violations) > 0 {
-		t.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)
+		t.Errorf("%d violations; to judge the history again: go run ./test/fault/check %s", len(report.Violations),
+			report.Kept)
 	}
 	return report
 }
@@ -109,7 +110,7 @@ func (s *totals) random(t *testing.T) {
 	}
 	end := time.Now().Add(*duration)
 	for n := uint64(0); n < uint64(max(*runs, 1)) || time.Now().Before(end); n++ {
-		p := randomPlan(first+n, *brokers, built)
+		p := randomPlan(first+n, *brokers, testedPrograms)
 		t.Run(fmt.Sprintf("seed %d", p.seed), func(t *testing.T) {
 			began := time.Now()
 			fmt.Println(line(s.run(t, p), time.Since(began)))

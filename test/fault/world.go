@@ -22,8 +22,8 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// publishers is the number of publishers, each connected to another server if possible. players is the usual number of
-// players of named timers.
+// publishers is the number of publishers, each connected to a different server if possible. players is the usual number
+// of players of named timers.
 const publishers, players = 3, 6
 
 // world has all processes and clients of a run.
@@ -78,7 +78,7 @@ func (w *world) start(p plan) (err error) {
 	}
 	w.log.Add(history.Event{Op: history.Run, Conditions: p.conditions(w.cluster)})
 	for _, b := range w.brokers {
-		b.events = w.log // not for the first start, which also creates the streams
+		b.events = w.log // after the first start, which also creates the streams and so takes longer
 	}
 	for _, s := range w.cluster {
 		if err := w.witness(s); err != nil {
@@ -97,7 +97,7 @@ func (w *world) startBrokers(p plan) error {
 		}
 		if p.players > 0 {
 			b.env = append(b.env, "DELAY_TIMERS=on")
-			if p.swept {
+			if p.noHistory {
 				b.env = append(b.env, "DELAY_TIMER_HISTORY=none")
 			}
 		}
@@ -138,7 +138,7 @@ func (w *world) startClients(ctx context.Context, p plan) error {
 		}
 		w.publishing.Go(func() { player.run(w.stop) })
 	}
-	if p.attacked {
+	if p.attack {
 		attacker, err := w.newTenant(ctx)
 		if err != nil {
 			return err
@@ -181,11 +181,11 @@ func (w *world) inject(f fault) error {
 		return fmt.Errorf("after %s: %w", f.name, err)
 	}
 	if len(restarted) > 0 {
-		proof += ", and did not catch up until restarted: " + strings.Join(restarted, " ")
+		proof += ", and these servers caught up only after a restart: " + strings.Join(restarted, " ")
 	}
 	for _, b := range w.brokers {
-		if err := b.awaitReady(); err != nil { // the history shows the consequences for messages
-			w.broken("after %s: %v", f.name, err)
+		if err := b.awaitReady(); err != nil { // the run continues: the history shows the lost and the late messages
+			w.addViolation("after %s: %v", f.name, err)
 		}
 	}
 	w.log.Add(history.Event{Op: history.Fault, Phase: history.OK, Text: proof})
@@ -223,20 +223,20 @@ func (w *world) finish() error {
 	}
 	for _, b := range w.brokers {
 		if _, err := b.terminate(); err != nil {
-			w.broken("a clean stop: %v", err)
+			w.addViolation("a clean stop: %v", err)
 		}
 	}
 	return w.checkLogs()
 }
 
-// broken records the violation of a guarantee that the history does not show.
-func (w *world) broken(format string, args ...any) {
+// addViolation records a violation that the judge cannot see in the other events.
+func (w *world) addViolation(format string, args ...any) {
 	w.log.Add(history.Event{Op: history.Broken, Text: fmt.Sprintf(format, args...)})
 }
 
-// checkLogs compares the brokers' log lines about replaced streams with the faults. A broker that wrongly detects
-// another history delivers messages again, and the run may excuse these duplicates. If a stream was replaced, some
-// broker must log it; otherwise the log line has changed and this check is ineffective.
+// checkLogs compares the brokers' log lines about replaced streams with the faults. A broker that wrongly detects a
+// replaced stream delivers messages again, and the faults of the run may excuse these duplicates. If a stream was
+// replaced, some broker must log it; otherwise the log line has changed and this check is ineffective.
 func (w *world) checkLogs() error {
 	said := 0
 	for _, b := range w.brokers {
@@ -249,9 +249,9 @@ func (w *world) checkLogs() error {
 	replaced := slices.ContainsFunc(w.plan.faults, func(f fault) bool { return f.replaces })
 	switch {
 	case said > 0 && !replaced:
-		w.broken("brokers logged %d times that a stream has another history, and no stream was replaced", said)
+		w.addViolation("brokers logged %d times that a stream has another history, but no stream was replaced", said)
 	case said == 0 && replaced:
-		w.broken("a stream was replaced, and no broker logged it")
+		w.addViolation("a stream was replaced, but no broker logged this")
 	}
 	return nil
 }

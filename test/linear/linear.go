@@ -2,14 +2,14 @@
 // which every answer is correct.
 //
 // The entries of a timer's subject are a register with compare-and-set. An acknowledged set or cancel is in the order.
-// A refused one found another generation than it expected. One without an answer may be in the order, at any time after
-// it was sent, or not. A delivery removes the generation. Each operation takes effect between its call and its return.
-// A timer that is still pending at the end was lost.
+// A refused set or cancel found another generation than the expected one. A set or cancel without an answer may be in
+// the order, at any time after it was sent. A delivery ends the generation. Each operation takes effect between its
+// call and its return. If a timer is pending at the end, it was lost.
 //
 // A series is such a register, too. The delivery of a round writes the next round, under a generation that no client
-// learns, until no round is left. So a missing round shows as one that stays pending. A round that is delivered twice,
-// out of order, during a pause or after a cancel shows as one that was not pending. A move, a resumption and a change
-// of the table write the same round again. A series that is paused at the end was not lost.
+// learns, until no round is left. So a round that is missing stays pending. A round that is delivered twice, out of
+// order, during a pause or after a cancel was not pending. A move, a resumption and a change of the table write the
+// pending round again. A series that is paused at the end was not lost.
 package linear
 
 import (
@@ -26,11 +26,11 @@ type Kind string
 
 // The kinds.
 const (
-	Set    Kind = "set" // also a move, and "fire now"
+	Set    Kind = "set" // a set, a move, or a request to fire now
 	Cancel Kind = "cancel"
 	Fire   Kind = "fire" // a delivery
 
-	// Operations on a series. They keep its rounds and the pending round.
+	// Operations on a series, which keep the number of rounds and the pending round.
 	Move   Kind = "move"   // also a resumption
 	Retime Kind = "retime" // a paused series stays paused
 	Pause  Kind = "pause"
@@ -38,10 +38,10 @@ const (
 	theEnd Kind = "end"
 )
 
-// Expectations of an Op other than a generation.
+// Values of Op.Expects other than a generation.
 const (
-	Whatever = -1 // any state
-	Standing = -2 // any pending generation
+	AnyState   = -1 // any state
+	AnyPending = -2 // any pending generation
 )
 
 // Result is the answer to a client.
@@ -50,14 +50,14 @@ type Result string
 // The results.
 const (
 	Done    Result = "done"
-	Refused Result = "refused" // the last entry was another generation, or there was none
-	Unknown Result = "unknown" // no answer, or no final one
+	Refused Result = "refused" // the subject had another last entry, or none
+	Unknown Result = "unknown" // no answer, or no final answer
 )
 
 // Op is one request of a client about one timer, or a delivery.
 type Op struct {
 	Kind    Kind
-	Expects int64 // a generation, 0 for no entry, Whatever, or Standing
+	Expects int64 // a generation, 0 for no entry, AnyState or AnyPending
 	Result  Result
 	Rounds  int    // for a Set: number of rounds; zero if it fires once
 	Round   int    // for a delivery: number of the round, from 1; zero if it fires once
@@ -70,7 +70,8 @@ type Op struct {
 	Return   time.Time // ignored if the result is unknown
 }
 
-// Explain reports whether some order of the operations explains all answers. Package porcupine searches for the order.
+// Explain reports whether there is an order of the operations in which all answers are correct. Package porcupine
+// searches for the order.
 func Explain(ops []Op) bool {
 	told := make(map[uint64]bool)
 	var end int64
@@ -87,50 +88,50 @@ func Explain(ops []Op) bool {
 		}
 		history = append(history, step)
 	}
-	// At the end, every operation is in the order, except unknown ones. An unknown operation after the end has not taken
-	// effect.
+	// Every operation is in the order, except those with an unknown result. If such an operation comes after the end, it
+	// had no effect.
 	history = append(history, porcupine.Operation{Input: Op{Kind: theEnd}, Call: end + 1, Return: end + 1})
 	return porcupine.CheckOperations(porcupine.Model{
 		Init: func() any { return state{} },
 		Step: func(was, op, _ any) (bool, any) {
-			is, ok := was.(state).after(op.(Op), told)
+			is, ok := was.(state).apply(op.(Op), told)
 			return ok, is
 		},
 	}, history)
 }
 
-// again reports whether the answer "done" to an op is correct because the op's effect already existed.
-func (o Op) again(was state) bool {
+// repeats reports whether the answer "done" to an op is correct because an earlier op had the same effect.
+func (o Op) repeats(was state) bool {
 	switch {
 	case o.Result != Done:
 		return false
 	case o.Kind == Pause:
-		return was.paused && !was.wild && o.Sequence == was.last
-	case o.Kind == Move: // a resumption without a pause; a move has its own sequence
-		return was.pending && !was.paused && !was.wild && o.Sequence == was.last
+		return was.paused && !was.unlearned && o.Sequence == was.last
+	case o.Kind == Move: // a resumption of a series that is not paused; a move would have a new sequence
+		return was.pending && !was.paused && !was.unlearned && o.Sequence == was.last
 	case o.Kind != Cancel || o.Sequence != 0:
 		return false
 	}
-	return o.Expects == Standing && was.ended || o.Expects > 0 && was.cancelled.has(uint64(o.Expects))
+	return o.Expects == AnyPending && was.lastCancel || o.Expects > 0 && was.cancelled.has(uint64(o.Expects))
 }
 
 // state is the state of the last entry of the subject. A fired or cancelled timer may be removed at any time.
 type state struct {
-	last    uint64 // sequence of the last set or cancel that a client learned; zero before the first
-	begun   bool   // there was a set
-	pending bool
-	wild    bool // pending, with a generation that no client learned
+	last      uint64 // sequence of the last set or cancel that a client learned; zero before the first
+	everSet   bool   // a client has set the timer
+	pending   bool
+	unlearned bool // pending, with a generation that no client learned
 
-	cancelled generations // cancelled generations, except those that no client learned
-	ended     bool        // the last entry is a cancel
-	over      bool        // the end: no operation follows
+	cancelled  generations // cancelled generations, except those that no client learned
+	lastCancel bool        // the last entry is a cancel
+	over       bool        // the operation theEnd has been applied
 
 	series
 }
 
-// after returns the state after an op, or false if the op cannot have this answer in this state. The parameter told has
+// apply returns the state after an op, or false if the op cannot have this answer in this state. The parameter told has
 // the generations that clients learned.
-func (was state) after(o Op, told map[uint64]bool) (state, bool) {
+func (was state) apply(o Op, told map[uint64]bool) (state, bool) {
 	switch {
 	case was.over:
 		return was, o.Result == Unknown
@@ -139,35 +140,35 @@ func (was state) after(o Op, told map[uint64]bool) (state, bool) {
 		is.over = true
 		return is, !was.pending || was.paused
 	case o.Kind == Fire:
-		fits := was.last == o.Sequence && !was.wild || was.wild && o.Sequence > was.last && !told[o.Sequence]
-		is := state{last: o.Sequence, begun: true, cancelled: was.cancelled}
+		fits := was.last == o.Sequence && !was.unlearned || was.unlearned && o.Sequence > was.last && !told[o.Sequence]
+		is := state{last: o.Sequence, everSet: true, cancelled: was.cancelled}
 		if is.series = was.fired(o); is.left() {
-			is.pending, is.wild = true, true // the next round, whose generation no client learned
+			is.pending, is.unlearned = true, true // the next round, whose generation no client learned
 		}
 		return is, was.pending && fits && was.fires(o)
 	}
-	fits := o.Expects == Whatever || o.Expects == 0 && !was.pending || o.Expects == Standing && was.pending ||
-		was.pending && !was.wild && uint64(o.Expects) == was.last
+	fits := o.Expects == AnyState || o.Expects == 0 && !was.pending || o.Expects == AnyPending && was.pending ||
+		was.pending && !was.unlearned && uint64(o.Expects) == was.last
 	if o.Result == Refused {
-		// A fired timer may still have an entry, so that "only if there is none" is refused.
-		return was, !fits || o.Expects == 0 && was.begun
+		// A fired timer may still have an entry. Then the server refuses a set that expects no entry.
+		return was, !fits || o.Expects == 0 && was.everSet
 	}
-	if o.again(was) {
+	if o.repeats(was) {
 		return was, true
 	}
 	is := state{
-		last: max(was.last, o.Sequence), begun: true, pending: o.Kind != Cancel, ended: o.Kind == Cancel,
+		last: max(was.last, o.Sequence), everSet: true, pending: o.Kind != Cancel, lastCancel: o.Kind == Cancel,
 		cancelled: was.cancelled,
 	}
-	is.wild = is.pending && o.Sequence == 0
-	if o.Kind == Cancel && was.pending && !was.wild {
+	is.unlearned = is.pending && o.Sequence == 0
+	if o.Kind == Cancel && was.pending && !was.unlearned {
 		is.cancelled = was.cancelled.with(was.last)
 	}
 	is.series = was.changed(o)
 	return is, fits && (o.Sequence == 0 || o.Sequence > was.last)
 }
 
-// generations is a set of generations that can be compared.
+// generations is a list of generations in a type that the operator == compares.
 type generations string
 
 func (g generations) has(one uint64) bool {
@@ -176,19 +177,20 @@ func (g generations) has(one uint64) bool {
 
 func (g generations) with(one uint64) generations { return g + generations(fmt.Sprintf("<%d>", one)) }
 
-// series is the additional state of a series. The zero value is for a timer that fires once, and for no timer.
+// series is the additional state of a series. The zero value is for a timer that fires once, and for a subject without
+// a timer.
 type series struct {
 	id     uint64 // zero if no client learned the sequence of its set
-	round  int    // number of the pending round; above rounds if none is left
+	round  int    // number of the pending round; more than rounds after the last round
 	rounds int
 	paused bool
 }
 
-// left reports whether a round is left.
+// left reports whether the series has a pending round.
 func (s series) left() bool { return s.round > 0 && s.round <= s.rounds }
 
-// fires reports whether a delivery is that of the pending round. A paused series delivers no round, and no round is
-// left out.
+// fires reports whether a delivery is that of the pending round. A paused series delivers no round, and a series skips
+// no round.
 func (s series) fires(o Op) bool {
 	return !s.paused && o.Round == s.round && (s.id == 0 || o.Series == s.id)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// at returns a time of call and a time of return, in nanoseconds after a fixed start.
+// at returns a time of call and a time of return. The parameters are nanoseconds after a fixed start.
 func at(from, to int) (time.Time, time.Time) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return start.Add(time.Duration(from)), start.Add(time.Duration(to))
@@ -29,8 +29,8 @@ func unanswered(kind Kind, expects int64, from int) Op {
 	return o
 }
 
-// asked returns a cancel by a request to a broker, which answers "cancelled".
-func asked(expects int64, from int) Op {
+// brokerCancel returns a cancel by a request to a broker, which answers "cancelled".
+func brokerCancel(expects int64, from int) Op {
 	o := op(Cancel, expects, 0, from, from+1)
 	o.Result = Done
 	return o
@@ -42,8 +42,8 @@ var (
 	late      = op(Cancel, 1, 0, 10, 11)
 )
 
-// explained has lists of operations. The want is true if some order explains them.
-var explained = map[string]struct {
+// explainCases has lists of operations. The field want is true if there is an order in which all answers are correct.
+var explainCases = map[string]struct {
 	ops  []Op
 	want bool
 }{
@@ -75,14 +75,14 @@ var explained = map[string]struct {
 	"unanswered move, and both fire":       {[]Op{set, unanswered(Set, 1, 5), op(Fire, 0, 3, 6, 30), fire}, false},
 	"unanswered set, and another":          {[]Op{unanswered(Set, -1, 2), set, op(Fire, 0, 1, 2, 3)}, true},
 
-	"cancelled again by a broker": {[]Op{set, op(Cancel, 1, 2, 5, 6), asked(1, 10)}, true},
+	"cancelled again by a broker": {[]Op{set, op(Cancel, 1, 2, 5, 6), brokerCancel(1, 10)}, true},
 	"cancelled again, after another set": {
-		[]Op{set, op(Cancel, 1, 2, 2, 3), op(Set, -1, 3, 4, 5), asked(1, 10), op(Fire, 0, 3, 6, 30)}, true},
+		[]Op{set, op(Cancel, 1, 2, 2, 3), op(Set, -1, 3, 4, 5), brokerCancel(1, 10), op(Fire, 0, 3, 6, 30)}, true},
 	"replaced, and reported as cancelled": {
-		[]Op{set, op(Set, -1, 3, 4, 5), asked(1, 10), op(Fire, 0, 3, 6, 30)}, false},
-	"cancelled twice by a broker":    {[]Op{set, asked(1, 5), asked(1, 10)}, true},
-	"moved, and cancelled before":    {[]Op{set, op(Set, 1, 2, 5, 6), asked(1, 10), asked(2, 12)}, false},
-	"cancelled by a broker too late": {[]Op{set, fire, asked(1, 30)}, false},
+		[]Op{set, op(Set, -1, 3, 4, 5), brokerCancel(1, 10), op(Fire, 0, 3, 6, 30)}, false},
+	"cancelled twice by a broker":    {[]Op{set, brokerCancel(1, 5), brokerCancel(1, 10)}, true},
+	"moved, and cancelled before":    {[]Op{set, op(Set, 1, 2, 5, 6), brokerCancel(1, 10), brokerCancel(2, 12)}, false},
+	"cancelled by a broker too late": {[]Op{set, fire, brokerCancel(1, 30)}, false},
 
 	"fired, replaced, not delivered":  {[]Op{set, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 	"fired, cancelled, not delivered": {[]Op{set, late, op(Cancel, -1, 4, 12, 13)}, false},
@@ -90,10 +90,10 @@ var explained = map[string]struct {
 	"fired, set if absent":            {[]Op{set, late, op(Set, 0, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 }
 
-// TestExplain: Explain finds an order exactly for the histories that are possible.
+// TestExplain: TestExplain: Explain finds an order exactly for the possible histories.
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	for name, tt := range explained {
+	for name, tt := range explainCases {
 		check(t, name, tt.ops, tt.want)
 	}
 }
@@ -109,8 +109,8 @@ func check(t *testing.T, name string, ops []Op, want bool) {
 	}
 }
 
-// every returns the set of a series of three rounds.
-func every(expects int64, sequence uint64, from int) Op {
+// seriesSet returns the set of a series of three rounds.
+func seriesSet(expects int64, sequence uint64, from int) Op {
 	o := op(Set, expects, sequence, from, from+1)
 	o.Rounds = 3
 	return o
@@ -124,10 +124,10 @@ func round(number int, sequence uint64, from, to int) Op {
 }
 
 var (
-	begin                = every(0, 1, 0)
+	begin                = seriesSet(0, 1, 0)
 	first, second, third = round(1, 1, 0, 10), round(2, 2, 10, 20), round(3, 3, 20, 30)
-	stopped              = op(Cancel, Whatever, 9, 21, 22)
-	paused               = op(Pause, Standing, 2, 12, 13)
+	stopped              = op(Cancel, AnyState, 9, 21, 22)
+	paused               = op(Pause, AnyPending, 2, 12, 13)
 )
 
 // TestExplainSeries: the rounds of a series must be delivered once and in order, until the series is stopped.
@@ -142,39 +142,40 @@ func TestExplainSeries(t *testing.T) {
 		"round missing between":      {[]Op{begin, first, third}, false},
 		"extra round":                {[]Op{begin, first, second, third, round(4, 4, 30, 40)}, false},
 		"round delivered twice":      {[]Op{begin, first, second, round(2, 4, 10, 25), third}, false},
-		"round of another series":    {[]Op{every(0, 5, 0), round(1, 6, 1, 9)}, false},
+		"round of another series":    {[]Op{seriesSet(0, 5, 0), round(1, 6, 1, 9)}, false},
 		"cancelled after two rounds": {[]Op{begin, first, second, stopped}, true},
 		"cancelled, and a round comes": {
-			[]Op{begin, first, second, op(Cancel, Standing, 9, 15, 19), third}, false},
+			[]Op{begin, first, second, op(Cancel, AnyPending, 9, 15, 19), third}, false},
 		"cancelled after the last firing": {
-			[]Op{begin, first, second, third, op(Cancel, Whatever, 9, 25, 26)}, true},
+			[]Op{begin, first, second, third, op(Cancel, AnyState, 9, 25, 26)}, true},
 		"fired round cancelled":            {[]Op{begin, first, op(Cancel, 1, 9, 15, 16)}, false},
 		"refused cancel":                   {[]Op{begin, first, op(Cancel, 1, 0, 15, 16), second, third}, true},
 		"refused cancel without the round": {[]Op{begin, op(Cancel, 1, 0, 15, 16), stopped}, false},
 		"refused move at the end": {
-			[]Op{begin, first, second, third, op(Move, Standing, 0, 40, 41)}, true},
+			[]Op{begin, first, second, third, op(Move, AnyPending, 0, 40, 41)}, true},
 		"refused move between rounds": {
-			[]Op{begin, first, op(Move, Standing, 0, 12, 13), second, third}, false},
-		"moved":           {[]Op{begin, first, op(Move, Standing, 2, 12, 13), second, third}, true},
-		"unanswered move": {[]Op{begin, first, unanswered(Move, Standing, 12), second, third}, true},
-		"moved, and a round is lost": {
+			[]Op{begin, first, op(Move, AnyPending, 0, 12, 13), second, third}, false},
+		"moved":           {[]Op{begin, first, op(Move, AnyPending, 2, 12, 13), second, third}, true},
+		"unanswered move": {[]Op{begin, first, unanswered(Move, AnyPending, 12), second, third}, true},
+		"moved, with a lost round": {
 			[]Op{begin, first, op(Move, 1, 5, 2, 3), round(2, 6, 10, 20), round(3, 7, 20, 30)}, false},
 		"paused at the end": {[]Op{begin, first, paused}, true},
 		"round during a pause": {
-			[]Op{begin, first, op(Pause, Standing, 2, 5, 6), second, third}, false},
+			[]Op{begin, first, op(Pause, AnyPending, 2, 5, 6), second, third}, false},
 		"resumed": {
 			[]Op{begin, first, paused, op(Move, 2, 3, 14, 15), round(2, 3, 15, 20), round(3, 4, 20, 30)}, true},
-		"resumed, and no round comes": {[]Op{begin, first, paused, op(Move, 2, 3, 14, 15)}, false},
+		"resumed, without a round": {[]Op{begin, first, paused, op(Move, 2, 3, 14, 15)}, false},
 		"resumed without a pause": {
-			[]Op{begin, op(Move, Standing, 1, 2, 3), first, second, third}, true},
+			[]Op{begin, op(Move, AnyPending, 1, 2, 3), first, second, third}, true},
 		"resumed with the generation of the pause": {
 			[]Op{begin, first, paused, op(Move, 2, 2, 14, 15), round(2, 2, 15, 20), round(3, 4, 20, 30)}, false},
 		"retimed while paused": {[]Op{begin, first, paused, op(Retime, 2, 3, 14, 15)}, true},
-		"retimed while paused, and a round comes": {
+		"retimed while paused, with a round": {
 			[]Op{begin, first, paused, op(Retime, 2, 3, 14, 15), round(2, 3, 15, 20), stopped}, false},
-		"paused twice":             {[]Op{begin, op(Pause, 1, 2, 2, 3), op(Pause, Standing, 2, 4, 5)}, true},
-		"set again":                {[]Op{every(0, 7, 0), every(Whatever, 8, 2), op(Cancel, Whatever, 9, 30, 31)}, true},
-		"series after a timer":     {[]Op{set, fire, every(Whatever, 2, 22), op(Cancel, 2, 3, 25, 26)}, true},
+		"paused twice":             {[]Op{begin, op(Pause, 1, 2, 2, 3), op(Pause, AnyPending, 2, 4, 5)}, true},
+		"set again":                {[]Op{seriesSet(0, 7, 0), seriesSet(AnyState, 8, 2), op(Cancel, AnyState, 9, 30, 31)},
+			true},
+		"series after a timer":     {[]Op{set, fire, seriesSet(AnyState, 2, 22), op(Cancel, 2, 3, 25, 26)}, true},
 		"delivery without a round": {[]Op{begin, fire, stopped}, false},
 	} {
 		check(t, name, tt.ops, tt.want)

@@ -33,13 +33,14 @@ var Headers = []string{
 	"Delay-Error-Code: a", "Delay-Error: a", "Delay-Subject: a",
 }
 
-// A Disguise hides a header line from some parsers. Lines returns the raw lines of a header block.
+// A Disguise changes the spelling of a header line, so that some parsers do not recognise the header. Lines returns the
+// raw lines of a header block.
 type Disguise struct {
 	Name  string
 	Lines func(line string) string
 }
 
-// Disguises are all known disguises, and the plain header. Each has worked with some parser.
+// Disguises are all known disguises, and the plain header. Each disguise has deceived a parser.
 var Disguises = []Disguise{
 	{"plain", func(l string) string { return l }},
 	{"lower case", strings.ToLower},

@@ -1,4 +1,4 @@
-// Command check judges histories of the fault suite again, each a file that a failed run kept.
+// Command check judges stored histories of the fault tests again. Each argument is the file of one run.
 package main
 
 import (

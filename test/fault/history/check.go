@@ -13,21 +13,21 @@ type Kind string
 // The kinds.
 const (
 	Lost         Kind = "lost"          // accepted, and neither delivered nor a dead letter
-	LostOnServer Kind = "server lacks"  // delivered, but some server lacks it or has another one
+	LostOnServer Kind = "server lacks"  // delivered, but a server does not have the message, or has another message
 	Early        Kind = "early"         // stored at the target before it was due
 	WrongDue     Kind = "wrong due"     // the due time is not acceptance plus delay
-	WrongID      Kind = "wrong id"      // the Delay-Id belongs to another message, or there are two
+	WrongID      Kind = "wrong id"      // the Delay-Id belongs to another message, or the message has two Delay-Ids
 	Unexpected   Kind = "unexpected"    // no client published it, or its publish failed
 	WrongTarget  Kind = "wrong target"  // delivered to another subject
 	WrongPayload Kind = "wrong payload" // body or headers differ from the published ones
 	Duplicate    Kind = "stored twice"  // the target's stream has a duplicate within its window
-	Repeated     Kind = "sent twice"    // delivered twice in a run without an excuse
-	DeadLetter   Kind = "dead letter"   // these runs publish no message that should become one
-	TooLate      Kind = "too late"      // later than the bound, counted from the end of the faults
+	Repeated     Kind = "sent twice"    // sent twice in a run whose faults excuse no duplicate
+	DeadLetter   Kind = "dead letter"   // the runs publish no message that should become a dead letter
+	TooLate      Kind = "too late"      // late by more than the bound, which counts from the end of a fault
 	TooSlow      Kind = "too slow"      // a broker was not ready in time
-	Settled      Kind = "not settled"   // sent twice although all faults had ended long before
+	Settled      Kind = "not settled"   // sent twice at a time without the effect of a fault
 	NotKept      Kind = "not kept"      // a violation that the run itself observed
-	LeftBehind   Kind = "left behind"   // a lane is not empty at rest
+	LeftBehind   Kind = "left behind"   // a lane is not empty at the end
 	NoOrder      Kind = "no order"      // no order explains a timer's answers and deliveries: see package linear
 	Incomplete   Kind = "incomplete"    // the history lacks events that are needed to judge
 )
@@ -35,7 +35,7 @@ const (
 // Violation is one violation of a guarantee.
 type Violation struct {
 	Kind Kind
-	ID   string // of a message, or empty
+	ID   string // the message, or empty
 	What string
 }
 
@@ -43,13 +43,13 @@ func (v Violation) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", v.Kind, v.ID, v.What))
 }
 
-// sent is a published message, with its answer and its arrivals.
+// sent is a published message or a generation of a timer, with its answer and its arrivals.
 type sent struct {
 	Event                 // the invocation
-	answer *Event         // nil if there is none
+	answer *Event         // nil without an answer
 	found  []Event        // messages in the target's stream, one for each sequence
-	seen   map[string]int // number of arrivals by witness
-	first  int64          // when the first witness saw it
+	seen   map[string]int // number of arrivals at each witness
+	first  int64          // the time at which the first witness received the message
 	dead   bool
 }
 
@@ -64,7 +64,7 @@ type checker struct {
 	conditions Conditions
 	faults     []Period
 	sent       map[string]*sent
-	timers     map[string]*timed
+	timers     map[string]*namedTimer
 	byServer   map[string]map[uint64]Event // contents of the target's stream
 	read       map[string]bool
 	report     *Report
@@ -73,18 +73,18 @@ type checker struct {
 // Check judges a history.
 func Check(events []Event) *Report {
 	c := &checker{sent: make(map[string]*sent), byServer: make(map[string]map[uint64]Event), read: make(map[string]bool),
-		timers: make(map[string]*timed), report: &Report{}}
+		timers: make(map[string]*namedTimer), report: &Report{}}
 	if len(events) == 0 || events[0].Conditions == nil {
-		c.violate(Incomplete, "", "it does not begin with the conditions of a run")
+		c.violate(Incomplete, "", "the history does not begin with the conditions of a run")
 		return c.report
 	}
 	c.conditions = *events[0].Conditions
 	c.report.Conditions = c.conditions
 	for i := range events {
-		c.take(&events[i])
+		c.add(&events[i])
 	}
 	c.closeFaults()
-	c.takeSeen(events)
+	c.assignSeen(events)
 	c.compareServers()
 	ids := slices.SortedFunc(maps.Keys(c.sent), byCounter)
 	for _, id := range ids {
@@ -102,15 +102,15 @@ func (c *checker) violate(kind Kind, id, format string, args ...any) {
 	c.report.Violations = append(c.report.Violations, Violation{kind, id, fmt.Sprintf(format, args...)})
 }
 
-// take adds one event.
-func (c *checker) take(e *Event) {
+// add adds one event.
+func (c *checker) add(e *Event) {
 	switch e.Op {
 	case Fault:
-		c.takeFault(e)
+		c.addFault(e)
 	case Publish:
-		c.takePublish(e)
+		c.addPublish(e)
 	case Timer:
-		c.takeTimer(e)
+		c.addTimer(e)
 	case Stored:
 		if c.byServer[e.Server] == nil {
 			c.byServer[e.Server] = make(map[uint64]Event)
@@ -123,7 +123,7 @@ func (c *checker) take(e *Event) {
 		if c.timerOf(e.ID) != nil {
 			break
 		}
-		if s := c.known(e); s != nil {
+		if s := c.publishOf(e); s != nil {
 			s.dead = true
 		}
 	case Rest:
@@ -141,9 +141,9 @@ func (c *checker) take(e *Event) {
 	}
 }
 
-// takeSeen assigns the witnesses' messages to publishes, and to generations of timers. A witness may receive a timer
-// before its client has the answer.
-func (c *checker) takeSeen(events []Event) {
+// assignSeen assigns the witnesses' messages to publishes and to generations of timers. It runs after add, since a
+// witness may receive a timer before the client has the answer to the set.
+func (c *checker) assignSeen(events []Event) {
 	for i := range events {
 		e := &events[i]
 		if e.Op != Seen {
@@ -168,10 +168,10 @@ func (c *checker) cause(e *Event) *sent {
 	if t := c.timerOf(e.ID); t != nil {
 		return c.generation(t, e)
 	}
-	return c.known(e)
+	return c.publishOf(e)
 }
 
-func (c *checker) takePublish(e *Event) {
+func (c *checker) addPublish(e *Event) {
 	s := c.sent[e.ID]
 	switch {
 	case e.Phase == Invoke && s != nil:
@@ -192,14 +192,14 @@ func (c *checker) takePublish(e *Event) {
 	}
 }
 
-// known returns the publish of a delivered message.
-func (c *checker) known(e *Event) *sent {
+// publishOf returns the publish of a delivered message, or nil.
+func (c *checker) publishOf(e *Event) *sent {
 	s := c.sent[e.ID]
 	switch {
 	case s == nil:
-		c.violate(Unexpected, e.ID, "%s on %s, and nobody published it", e.Op, e.Subject)
+		c.violate(Unexpected, e.ID, "%s on %s, but no client published it", e.Op, e.Subject)
 	case s.failed():
-		c.violate(Unexpected, e.ID, "%s on %s, and its publish had failed: %s", e.Op, e.Subject, s.answer.Text)
+		c.violate(Unexpected, e.ID, "%s on %s, but its publish had failed: %s", e.Op, e.Subject, s.answer.Text)
 	}
 	return s
 }
@@ -212,7 +212,7 @@ func (c *checker) compareServers() {
 	}
 	for _, server := range c.conditions.Servers {
 		if !c.read[server] {
-			c.violate(Incomplete, "", "what %s holds was not read", server)
+			c.violate(Incomplete, "", "the copy of %s was not read", server)
 			continue
 		}
 		for seq, want := range all {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	start = 1_800_000_000_000_000_000 // of the run
+	start = 1_800_000_000_000_000_000 // the start of the run, in nanoseconds since 1970
 	ms    = int64(time.Millisecond)
 )
 
@@ -22,7 +22,8 @@ var threeServers = []string{"n1", "n2", "n3"}
 // publishes have no answer, and one of these messages was stored. One publish failed.
 func sound() []Event {
 	events := []Event{{At: start, Op: Run, Conditions: &Conditions{
-		Name: "sound", Servers: threeServers, Window: time.Minute, Bound: 10 * time.Second, Rate: 10, Least: 5, Clean: true,
+		Name: "sound", Servers: threeServers, Window: time.Minute, Bound: 10 * time.Second, Rate: 10, MinPublishes: 5,
+			Clean: true,
 	}}}
 	var stored []Event
 	for n := range 30 {
@@ -72,7 +73,8 @@ func sound() []Event {
 	return append(events, Event{Op: Rest, Stream: "DELAY_1s"})
 }
 
-// store adds the events of a message that arrives on every server: a witness sees it, and the target's stream has it.
+// store adds the events of a message that arrives on every server: a witness receives the message, and the target's
+// stream stores it.
 func store(events []Event, e Event) []Event {
 	for _, server := range threeServers {
 		e.At, e.Server = e.Stored, server
@@ -115,16 +117,16 @@ func edit(events []Event, op Op, id string, change func(*Event)) {
 	}
 }
 
-// changed returns a function that changes every event of a kind that belongs to one message.
-func changed(op Op, id string, change func(*Event)) func([]Event) []Event {
+// changer returns a function that calls edit.
+func changer(op Op, id string, change func(*Event)) func([]Event) []Event {
 	return func(events []Event) []Event {
 		edit(events, op, id, change)
 		return events
 	}
 }
 
-// copied returns a function that adds changed copies of some events.
-func copied(original func(Event) bool, change func(*Event)) func([]Event) []Event {
+// copier returns a function that adds changed copies of some events.
+func copier(original func(Event) bool, change func(*Event)) func([]Event) []Event {
 	return func(events []Event) []Event {
 		for _, e := range slices.Clone(events) {
 			if original(e) {
@@ -136,8 +138,8 @@ func copied(original func(Event) bool, change func(*Event)) func([]Event) []Even
 	}
 }
 
-// removed returns a function that removes matching events.
-func removed(match func(Event) bool) func([]Event) []Event {
+// remover returns a function that removes matching events.
+func remover(match func(Event) bool) func([]Event) []Event {
 	return func(events []Event) []Event { return remove(events, match) }
 }
 
@@ -153,7 +155,7 @@ func arrived(id string) func(Event) bool {
 
 // storeAgain adds a copy of a message to the target's stream, on every server, at a later time.
 func storeAgain(events []Event, id string, later time.Duration) []Event {
-	add := copied(storedAs(id), func(e *Event) { e.Sequence, e.Stored = 100, e.Stored+int64(later) })
+	add := copier(storedAs(id), func(e *Event) { e.Sequence, e.Stored = 100, e.Stored+int64(later) })
 	return add(events)
 }
 
@@ -176,13 +178,13 @@ func TestCore(t *testing.T) {
 	}
 }
 
-// A mutation changes a sound history, so that the judge must find a violation.
+// A mutation changes a sound history. The judge must find a violation of the kind.
 type mutation struct {
 	change func([]Event) []Event
 	want   Kind
 }
 
-// checkNoticed expects the judge to notice each mutation of a sound history, under its own kind.
+// checkNoticed expects that the judge finds, for each mutation of a sound history, a violation of the mutation's kind.
 func checkNoticed(t *testing.T, sound func() []Event, mutations map[string]mutation) {
 	t.Helper()
 	for name, m := range mutations {
@@ -196,29 +198,31 @@ func checkNoticed(t *testing.T, sound func() []Event, mutations map[string]mutat
 
 // mutants are mutations of the history that sound returns.
 var mutants = map[string]mutation{
-	"the first delivery is missing": {removed(arrived("p0-0")), Lost},
-	"a delivery is missing":         {removed(arrived("p1-6")), Lost},
-	"the last delivery is missing":  {removed(arrived("p1-14")), Lost},
-	"it was seen and not stored":    {removed(storedAs("p0-5")), Lost},
-	"one server lacks one": {removed(func(e Event) bool {
+	"the first delivery is missing":     {remover(arrived("p0-0")), Lost},
+	"a delivery is missing":             {remover(arrived("p1-6")), Lost},
+	"the last delivery is missing":      {remover(arrived("p1-14")), Lost},
+	"a message was seen and not stored": {remover(storedAs("p0-5")), Lost},
+	"one server lacks one": {remover(func(e Event) bool {
 		return e.ID == "p0-5" && e.Server == "n2" && e.Op == Stored
 	}), LostOnServer},
-	"one server has another time": {changed(Stored, "p0-5", func(e *Event) {
+	"one server has another timestamp": {changer(Stored, "p0-5", func(e *Event) {
 		if e.Server == "n3" {
 			e.Stored++
 		}
 	}), LostOnServer},
-	"one is early by a nanosecond":                  {changed(Stored, "p0-5", func(e *Event) { e.Stored-- }), Early},
-	"one for a given time is early by a nanosecond": {changed(Stored, "p0-2", func(e *Event) { e.Stored-- }), Early},
-	"due was rounded down, and kept": {changed(Stored, "p0-5", func(e *Event) {
+	"a message is early by a nanosecond":                      {changer(Stored, "p0-5", func(e *Event) { e.Stored-- }),
+		Early},
+	"a message for a requested time is early by a nanosecond": {changer(Stored, "p0-2", func(e *Event) { e.Stored-- }),
+		Early},
+	"due and arrival were rounded down": {changer(Stored, "p0-5", func(e *Event) {
 		e.Due--
 		e.Stored--
 	}), Early},
-	"due was rounded up": {changed(Stored, "p0-5", func(e *Event) {
+	"due was rounded up": {changer(Stored, "p0-5", func(e *Event) {
 		e.Due += ms
 		e.Stored += ms
 	}), WrongDue},
-	"it says that it was accepted before it was published": {changed(Stored, "p0-5", func(e *Event) {
+	"accepted before the publish": {changer(Stored, "p0-5", func(e *Event) {
 		e.Accepted -= 3 * ms
 		e.Due -= 3 * ms
 		e.DelayID = message.ID{Stream: "DELAY_1s", Sequence: 11, At: time.Unix(0, e.Accepted)}.String()
@@ -227,24 +231,24 @@ var mutants = map[string]mutation{
 	"seen twice": {func(e []Event) []Event {
 		return append(e, Event{Op: Seen, ID: "p0-5", Subject: "orders.a", Server: "n1"})
 	}, Repeated},
-	"stored and never published": {changed(Stored, "p0-5", func(e *Event) { e.ID = "p7-1" }), Unexpected},
+	"stored and never published": {changer(Stored, "p0-5", func(e *Event) { e.ID = "p7-1" }), Unexpected},
 	"seen and never published": {func(e []Event) []Event {
 		return append(e, Event{Op: Seen, ID: "p7-1", Subject: "orders.a", Server: "n1"})
 	}, Unexpected},
-	"its publish failed": {changed(Publish, "p1-3", func(e *Event) {
+	"its publish failed": {changer(Publish, "p1-3", func(e *Event) {
 		if e.Phase == Unknown {
 			e.Phase = Fail
 		}
 	}), Unexpected},
-	"another payload": {changed(Stored, "p0-5", func(e *Event) { e.Sum = "sum-p0-6" }), WrongPayload},
-	"another target":  {changed(Stored, "p0-5", func(e *Event) { e.Subject = "orders.b" }), WrongTarget},
+	"another payload": {changer(Stored, "p0-5", func(e *Event) { e.Sum = "sum-p0-6" }), WrongPayload},
+	"another target":  {changer(Stored, "p0-5", func(e *Event) { e.Subject = "orders.b" }), WrongTarget},
 	"another's Delay-Id": {func(e []Event) []Event {
 		var other Event
 		edit(e, Stored, "p0-6", func(e *Event) { other = *e })
 		edit(e, Stored, "p0-5", func(e *Event) { e.DelayID = other.DelayID })
 		return e
 	}, WrongID},
-	"a Delay-Id that is none": {changed(Stored, "p0-5", func(e *Event) { e.DelayID = "" }), WrongID},
+	"a Delay-Id that is none": {changer(Stored, "p0-5", func(e *Event) { e.DelayID = "" }), WrongID},
 	"the copy has another Delay-Id": {func(e []Event) []Event {
 		e = storeAgain(e, "p0-5", time.Hour)
 		edit(e, Stored, "p0-5", func(e *Event) {
@@ -257,15 +261,15 @@ var mutants = map[string]mutation{
 	"a dead letter": {func(e []Event) []Event {
 		return append(e, Event{Op: Dead, ID: "p0-5", Text: "bad_time"})
 	}, DeadLetter},
-	"late beyond the bound": {changed(Stored, "p1-14", func(e *Event) { e.Stored += int64(11 * time.Second) }), TooLate},
+	"late beyond the bound": {changer(Stored, "p1-14", func(e *Event) { e.Stored += int64(11 * time.Second) }), TooLate},
 	"a lane is not empty": {func(e []Event) []Event {
 		e[len(e)-1].Count = 1
 		return e
 	}, LeftBehind},
-	"one server was not read":  {removed(func(e Event) bool { return e.Op == Read && e.Server == "n2" }), Incomplete},
-	"nothing proves the fault": {removed(func(e Event) bool { return e.Op == Fault && e.Phase == OK }), Incomplete},
-	"the fault did not end":    {removed(func(e Event) bool { return e.Op == Fault && e.Phase == Healed }), Incomplete},
-	"too little was published after the fault": {func(e []Event) []Event {
+	"one server was not read":  {remover(func(e Event) bool { return e.Op == Read && e.Server == "n2" }), Incomplete},
+	"nothing proves the fault": {remover(func(e Event) bool { return e.Op == Fault && e.Phase == OK }), Incomplete},
+	"the fault did not end":    {remover(func(e Event) bool { return e.Op == Fault && e.Phase == Healed }), Incomplete},
+	"too few publishes after the fault": {func(e []Event) []Event {
 		return remove(e, func(e Event) bool {
 			return e.Op == Publish && e.At > start+2300*ms ||
 				e.Op != Publish && e.ID != "" && e.Accepted+e.At > 0 && e.Stored > start+3300*ms
@@ -274,23 +278,23 @@ var mutants = map[string]mutation{
 	"sent twice long after the last fault": {func(e []Event) []Event {
 		e[0].Conditions.Clean = false
 		for i := range e {
-			if e[i].Op == Fault { // as if it had been earlier
+			if e[i].Op == Fault { // the fault was earlier
 				e[i].At -= int64(20 * time.Second)
 			}
 		}
 		return append(e, Event{Op: Seen, ID: "p0-14", Subject: "orders.a", Server: "n1"})
 	}, Settled},
-	"core subscribers did not see it": {func(e []Event) []Event {
+	"core subscribers did not receive a message": {func(e []Event) []Event {
 		e = remove(e, arrived("p0-5"))
 		edit(e, Publish, "p0-5", func(e *Event) { e.Core = e.Phase == Invoke })
 		return e
 	}, Lost},
-	"core subscribers saw it early": {func(e []Event) []Event {
+	"core subscribers received a message early": {func(e []Event) []Event {
 		e = coreOnly(e, "p0-5")
 		edit(e, Seen, "p0-5", func(e *Event) { e.At -= 2 * ms })
 		return e
 	}, Early},
-	"core subscribers saw it late": {func(e []Event) []Event {
+	"core subscribers received a message late": {func(e []Event) []Event {
 		e = coreOnly(e, "p0-5")
 		edit(e, Publish, "p0-5", func(e *Event) { e.Within = 2 * time.Second })
 		edit(e, Seen, "p0-5", func(e *Event) { e.At += int64(3 * time.Second) })
@@ -300,12 +304,12 @@ var mutants = map[string]mutation{
 		e[0].Conditions.Ready = time.Second
 		return append(e, Event{Op: Ready, Text: "b1", Delay: time.Second + 1})
 	}, TooSlow},
-	"one is late in a run that allows for little": {func(e []Event) []Event {
+	"a message is late in a run with a low bound": {func(e []Event) []Event {
 		e[0].Conditions.Late = 2 * time.Second
 		edit(e, Stored, "p0-5", func(e *Event) { e.Stored += 2*int64(time.Second) + 1 })
 		return e
 	}, TooLate},
-	"the run saw a promise broken": {func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) },
+	"the run recorded a violation": {func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) },
 		NotKept},
 	"it has no beginning": {func(e []Event) []Event { return e[1:] }, Incomplete},
 	"it is empty":         {func([]Event) []Event { return nil }, Incomplete},
@@ -316,8 +320,8 @@ func TestMutants(t *testing.T) {
 	checkNoticed(t, sound, mutants)
 }
 
-// TestExcused: excused duplicates and excused lateness are no violations. A copy beyond the duplicate window is only
-// counted, and so is a second delivery in a run whose faults excuse duplicates. Lateness counts from the end of a
+// TestExcused: excused duplicates and excused lateness are no violations. The judge only counts a copy beyond the
+// duplicate window, and a second delivery in a run whose faults excuse duplicates. Lateness counts from the end of a
 // fault.
 func TestExcused(t *testing.T) {
 	events := storeAgain(sound(), "p0-5", time.Minute+1)
@@ -337,6 +341,6 @@ func TestExcused(t *testing.T) {
 	healed := start + 1900*ms
 	edit(events, Stored, "p0-5", func(e *Event) { e.Stored = healed + int64(10*time.Second) })
 	if r := Check(events); len(r.Violations) > 0 {
-		t.Errorf("late by exactly the bound after the fault, and not excused: %v", r.Violations)
+		t.Errorf("a lateness of exactly the bound after the fault counts as a violation: %v", r.Violations)
 	}
 }

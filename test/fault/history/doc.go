@@ -1,9 +1,9 @@
-// Package history records the events of one run of the fault suite, and judges them.
+// Package history records and judges the events of one run of the fault tests.
 //
 // A history is a list of events: every publish with its answer, every fault with its proof, the messages that core
-// subscribers received, and the final contents of the target's stream on every server. The final contents decide; core
-// subscribers only show duplicates. A publish without an answer counts as unknown, not as failed: the stream may have
-// stored it, and then it must be delivered.
+// subscribers received, and the final contents of the target's stream on every server. The final contents decide
+// whether a message was delivered. The messages of core subscribers show duplicates. A publish without an answer counts
+// as unknown, not as failed: the stream may have stored it, and then it must be delivered.
 //
 // The judgement is a pure function of the history, so a later version of the checker can judge a stored history again:
 //
@@ -11,7 +11,8 @@
 //
 // # Early messages
 //
-// Each delivered message has headers with the time of its acceptance and its due time. The checker does not trust them.
-// The publisher's clock, which in these runs is also the servers' clock, bounds the time of acceptance, and the due
-// time must be that plus the delay, to the nanosecond. The target's timestamp must not be earlier than either.
+// Each delivered message has headers with the time of its acceptance and its due time. The checker does not trust these
+// headers. The publisher's clock, which in these runs is also the servers' clock, bounds the time of acceptance. The
+// due time must be the time of acceptance plus the delay, to the nanosecond. The target's timestamp must not be before
+// the due time.
 package history

@@ -15,15 +15,15 @@ type Op string
 // The events of a run, in the order in which they first appear.
 const (
 	Run     Op = "run"     // the conditions; the first event
-	Fault   Op = "fault"   // Invoke, OK when it is proved to have happened, Healed
-	Publish Op = "publish" // Invoke, then OK, Fail or Unknown
+	Fault   Op = "fault"   // phases: Invoke, OK with the proof, Healed
+	Publish Op = "publish" // phases: Invoke, then OK, Fail or Unknown
 	Timer   Op = "timer"   // the end of a request about a named timer
 	Seen    Op = "seen"    // a core subscriber on Server received a message
 	Stored  Op = "stored"  // the target's stream has a message on Server
 	Read    Op = "read"    // the target's stream was read completely on Server
 	Dead    Op = "dead"    // a message is a dead letter
 	Rest    Op = "rest"    // number of messages in a lane at the end
-	Ready   Op = "ready"   // a broker was started and is ready, after Delay
+	Ready   Op = "ready"   // a broker was ready, Delay after its start
 	Broken  Op = "broken"  // the run itself observed a violation, described in Text
 )
 
@@ -34,34 +34,34 @@ type Phase string
 const (
 	Invoke  Phase = "invoke"
 	OK      Phase = "ok"
-	Fail    Phase = "fail"    // certainly without effect
-	Unknown Phase = "unknown" // with or without effect
+	Fail    Phase = "fail"    // the request had no effect
+	Unknown Phase = "unknown" // the request may have had an effect
 	Healed  Phase = "healed"  // a fault has ended
 )
 
-// Event is one line of a history. Times are nanoseconds since 1970. All fields are on one level, for searches with grep
-// or jq: an id or a stream has the same name in all events.
+// Event is one line of a history. Times are nanoseconds since 1970. All fields are on one level, and a field has the
+// same name in all events, so that grep and jq find them.
 type Event struct {
 	At    int64  `json:"at"` // by the clock of the test
 	Op    Op     `json:"op"`
 	Phase Phase  `json:"phase,omitempty"`
-	ID    string `json:"id,omitempty"` // of a message: <publisher>-<counter>
+	ID    string `json:"id,omitempty"` // the message: <publisher>-<counter>
 
-	// Fields of a message, when published and when delivered.
+	// These fields describe a message, in its publish and in its delivery.
 	Subject string        `json:"subject,omitempty"` // subject of the publish, or of the delivery
 	Target  string        `json:"target,omitempty"`  // expected subject of the delivery
 	Delay   time.Duration `json:"delay,omitempty"`   // asked for
-	Until   int64         `json:"until,omitempty"`   // requested time, instead of a delay
+	Until   int64         `json:"until,omitempty"`   // the requested time, if the request has no delay
 	Sum     string        `json:"sum,omitempty"`     // checksum of body and headers
 	Core    bool          `json:"core,omitempty"`    // the target has no stream: a witness's message counts as delivered
-	Within  time.Duration `json:"within,omitempty"`  // maximum lateness; zero for the run's bound
+	Within  time.Duration `json:"within,omitempty"`  // maximum lateness; if zero, the run's bound applies
 
 	Stream   string `json:"stream,omitempty"` // the stream that acknowledged; for Rest, the lane
-	Sequence uint64 `json:"seq,omitempty"`    // sequence there, or in the target's stream
-	Server   string `json:"server,omitempty"` // the server of the message
+	Sequence uint64 `json:"seq,omitempty"`    // the sequence in that stream or, for Stored, in the target's stream
+	Server   string `json:"server,omitempty"` // the server that delivered or stored the message
 	Stored   int64  `json:"stored,omitempty"` // the target's timestamp
 
-	// The broker's own headers on the message.
+	// These fields are headers of the broker on the message.
 	DelayID  string `json:"delay_id,omitempty"`
 	Due      int64  `json:"due,omitempty"`
 	Accepted int64  `json:"accepted,omitempty"`
@@ -71,8 +71,7 @@ type Event struct {
 	Count int    `json:"count,omitempty"` // for Rest: number of messages
 	Text  string `json:"text,omitempty"`  // an error; a fault's name or proof; the code of a dead letter
 
-	Timer *TimerOp `json:"timer,omitempty"` // for Timer
-	// Conditions are the parameters for the judgement of a run.
+	Timer      *TimerOp    `json:"timer,omitempty"`      // for Timer
 	Conditions *Conditions `json:"conditions,omitempty"` // for Run
 }
 
@@ -83,14 +82,16 @@ type Conditions struct {
 	Brokers int           `json:"brokers"`
 	Rate    int           `json:"rate"`    // publishes a second
 	Players int           `json:"players"` // number of players of named timers
-	Servers []string      `json:"servers"` // servers whose copies must have been read
+	Servers []string      `json:"servers"` // servers of which the run must have read the copy
 	Window  time.Duration `json:"window"`  // duplicate window of the target's stream
 	Bound   time.Duration `json:"bound"`   // maximum lateness, counted from the end of a fault
-	// Least is the minimum number of publishes before, during and after each fault; with fewer, a fault proves nothing.
-	Least int           `json:"least"`
-	Ready time.Duration `json:"ready,omitempty"` // maximum time until a started broker is ready; zero for none
-	Late  time.Duration `json:"late,omitempty"`  // maximum lateness including faults; zero for none
-	// Clean means that no fault of the run excuses a duplicate, not even one that the target's stream drops.
+	// MinPublishes is the minimum number of publishes before, during and after each fault. With fewer, a fault proves
+	// nothing.
+	MinPublishes int           `json:"least"`
+	Ready        time.Duration `json:"ready,omitempty"` // maximum time until a started broker is ready; zero for none
+	Late         time.Duration `json:"late,omitempty"`  // maximum lateness at any time, also during faults; zero for none
+	// Clean means that no fault of the run excuses a duplicate. A duplicate that the target's stream drops is not excused
+	// either.
 	Clean bool `json:"clean"`
 }
 

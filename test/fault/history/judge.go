@@ -29,7 +29,7 @@ func (c *checker) judge(s *sent) {
 	c.judgeCopies(s)
 }
 
-// judgeRepeats reports duplicates that were sent.
+// judgeRepeats reports duplicates that witnesses received.
 func (c *checker) judgeRepeats(s *sent) {
 	if count := slices.Max(append(slices.Collect(maps.Values(s.seen)), 1)); count > 1 {
 		c.report.Repeats += count - 1
@@ -57,14 +57,15 @@ func (c *checker) judgeCopies(s *sent) {
 	}
 }
 
-// judgeSeen judges a message to core subscribers. The message was accepted between its publish and the answer, and was
-// received after it was sent. With these bounds, no message is wrongly called early or late.
+// judgeSeen judges a message to core subscribers. The exact times are unknown: the message was accepted between the
+// publish and its answer, and was sent before a witness received it. judgeSeen calls a message early or late only if it
+// is so for every possible time.
 func (c *checker) judgeSeen(s *sent) {
 	if s.first < s.At+int64(s.Delay) {
 		c.violate(Early, s.ID, "by %s", time.Duration(s.At+int64(s.Delay)-s.first))
 	}
 	if s.acked() {
-		c.takeLateness(s, s.answer.At+int64(s.Delay), s.first)
+		c.addLateness(s, s.answer.At+int64(s.Delay), s.first)
 	}
 }
 
@@ -84,13 +85,13 @@ func (c *checker) judgeOne(s *sent, e Event) {
 		c.violate(WrongDue, s.ID, "due %d, want %d, which is %s later", e.Due, due, time.Duration(due-e.Due))
 	}
 	if e.Accepted < s.At || s.acked() && e.Accepted > s.answer.At {
-		c.violate(WrongDue, s.ID, "accepted %d, which is not between publish and answer", e.Accepted)
+		c.violate(WrongDue, s.ID, "accepted %d, which is not between the publish and its answer", e.Accepted)
 	}
 	earliest := max(due, e.Due, s.Until, s.At+int64(s.Delay))
 	if e.Stored < earliest {
 		c.violate(Early, s.ID, "by %s", time.Duration(earliest-e.Stored))
 	}
-	c.takeLateness(s, due, e.Stored)
+	c.addLateness(s, due, e.Stored)
 }
 
 // checkIDs compares the Delay-Ids with the acknowledgements and with each other.
@@ -100,7 +101,7 @@ func (c *checker) checkIDs(ids []string) {
 		s := c.sent[id]
 		for _, e := range s.found {
 			if other, taken := owner[e.DelayID]; taken && other != id {
-				c.violate(WrongID, id, "its Delay-Id %s is also that of %s", e.DelayID, other)
+				c.violate(WrongID, id, "the same Delay-Id %s as %s", e.DelayID, other)
 			}
 			owner[e.DelayID] = id
 			if e.DelayID != s.found[0].DelayID {
@@ -111,16 +112,16 @@ func (c *checker) checkIDs(ids []string) {
 			case err != nil:
 				c.violate(WrongID, id, "%v", err)
 			case parsed.At.UnixNano() != e.Accepted:
-				c.violate(WrongID, id, "its Delay-Id %s does not say when it was accepted: %d", e.DelayID, e.Accepted)
+				c.violate(WrongID, id, "the Delay-Id %s does not have the time of acceptance, %d", e.DelayID, e.Accepted)
 			case s.acked() && (parsed.Stream != s.answer.Stream || parsed.Sequence != s.answer.Sequence):
-				c.violate(WrongID, id, "its Delay-Id is %s, and %s acknowledged it as %d", e.DelayID, s.answer.Stream,
+				c.violate(WrongID, id, "the Delay-Id is %s, but %s acknowledged sequence %d", e.DelayID, s.answer.Stream,
 					s.answer.Sequence)
 			}
 		}
 	}
 }
 
-// findLost reports the positions of each publisher's lost messages: the first, the last, or others.
+// findLost reports each publisher's lost messages, with their positions among the publisher's messages.
 func (c *checker) findLost(ids []string) {
 	acked := make(map[string][]*sent)
 	for _, id := range ids {

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// aftermath is how long after its end a fault still explains lateness in the statistics. The bound of lateness counts
-// from the end of the fault.
+// aftermath is the time after the end of a fault within which the statistics attribute lateness to the fault. It does
+// not change the bound of lateness.
 const aftermath = 5 * time.Second
 
-// calmAfter is how long after its end a fault still excuses a duplicate.
-const calmAfter = 10 * time.Second
+// excusePeriod is the time after the end of a fault within which the fault excuses a duplicate.
+const excusePeriod = 10 * time.Second
 
 // Period is the duration of one fault, with its statistics.
 type Period struct {
 	Name      string
 	Proof     string
 	From, To  int64
-	Worst     time.Duration // maximum lateness of messages due during the fault or shortly after
+	Worst     time.Duration // maximum lateness of messages that were due until aftermath after the fault
 	Delivered int           // number of these messages
 	proved    bool
 }
 
-// takeFault adds a phase of a fault. Faults do not overlap.
-func (c *checker) takeFault(e *Event) {
+// addFault adds a phase of a fault. Faults do not overlap.
+func (c *checker) addFault(e *Event) {
 	open := len(c.faults) > 0 && c.faults[len(c.faults)-1].To == 0
 	switch {
 	case e.Phase == Invoke && !open:
 		c.faults = append(c.faults, Period{Name: e.Text, From: e.At})
 		return
 	case e.Phase == Invoke || !open:
-		c.violate(Incomplete, "", "the faults are not one after the other at %q", e.Text)
+		c.violate(Incomplete, "", "the fault %q overlaps with another fault", e.Text)
 		return
 	}
 	switch f := &c.faults[len(c.faults)-1]; e.Phase {
@@ -51,13 +51,13 @@ func (c *checker) closeFaults() {
 			f.To = f.From
 		}
 		if !f.proved {
-			c.violate(Incomplete, "", "nothing proves that the fault %q happened", f.Name)
+			c.violate(Incomplete, "", "the fault %q has no proof", f.Name)
 		}
 	}
 }
 
-// takeLateness judges a message's lateness, and adds it to the statistics of the fault that explains it.
-func (c *checker) takeLateness(s *sent, due, stored int64) {
+// addLateness judges a message's lateness, and adds it to the statistics of a fault that explains the lateness.
+func (c *checker) addLateness(s *sent, due, stored int64) {
 	late := time.Duration(stored - due)
 	from := due
 	calm := true
@@ -81,9 +81,9 @@ func (c *checker) takeLateness(s *sent, due, stored int64) {
 	case over > c.conditions.Bound:
 		c.violate(TooLate, s.ID, "arrived %s after it was due, and %s after the last fault", late, over)
 	case s.Within > 0 && late > s.Within:
-		c.violate(TooLate, s.ID, "arrived %s after it was due, want %s whatever goes wrong", late, s.Within)
+		c.violate(TooLate, s.ID, "arrived %s after it was due, want %s at most for this message", late, s.Within)
 	case c.conditions.Late > 0 && late > c.conditions.Late:
-		c.violate(TooLate, s.ID, "arrived %s after it was due, want %s in such a run", late, c.conditions.Late)
+		c.violate(TooLate, s.ID, "arrived %s after it was due, want %s at most in this run", late, c.conditions.Late)
 	}
 }
 
@@ -98,15 +98,15 @@ func (c *checker) lastFault(at int64) int64 {
 	return end
 }
 
-// settled reports whether a message was published and delivered while no fault had an effect. Then no duplicate is
-// excused.
+// settled reports whether a message was published and delivered at a time without the effect of a fault. Then no fault
+// excuses a duplicate.
 func (c *checker) settled(s *sent) bool {
 	last := s.At
 	for _, e := range s.found {
 		last = max(last, e.Stored)
 	}
 	end := c.lastFault(s.At)
-	if end == 0 || s.At < end+int64(calmAfter) {
+	if end == 0 || s.At < end+int64(excusePeriod) {
 		return false
 	}
 	return !slices.ContainsFunc(c.faults, func(f Period) bool { return f.From >= s.At && f.From <= last+int64(aftermath) })
@@ -132,18 +132,18 @@ func (c *checker) checkTraffic(events []Event) {
 		begin, _ := slices.BinarySearch(times, from)
 		end, _ := slices.BinarySearch(times, to)
 		if n := end - begin; n < least {
-			c.violate(Incomplete, "", "only %d %s, want %d for the run to mean something", n, what, least)
+			c.violate(Incomplete, "", "only %d %s, want at least %d", n, what, least)
 		}
 	}
 	before := int64(0)
 	for _, f := range c.faults {
-		demand(fmt.Sprintf("accepted before %q", f.Name), acked, before, f.From, c.conditions.Least)
+		demand(fmt.Sprintf("accepted before %q", f.Name), acked, before, f.From, c.conditions.MinPublishes)
 		short := int(time.Duration(c.conditions.Rate) * time.Duration(f.To-f.From) / (4 * time.Second))
-		demand(fmt.Sprintf("published during %q", f.Name), tried, f.From, f.To, max(1, min(short, c.conditions.Least)))
+		demand(fmt.Sprintf("published during %q", f.Name), tried, f.From, f.To, max(1, min(short, c.conditions.MinPublishes)))
 		before = f.To
 	}
-	demand("accepted after the last fault", acked, before, 1<<63-1, c.conditions.Least)
+	demand("accepted after the last fault", acked, before, 1<<63-1, c.conditions.MinPublishes)
 	if t := c.report.Timers; c.conditions.Players > 0 && min(t.Delivered, t.Cancelled, t.TooLate) == 0 {
-		c.violate(Incomplete, "", "of timers there is too little for the run to mean something: %s", t)
+		c.violate(Incomplete, "", "too little traffic of timers: %s", t)
 	}
 }

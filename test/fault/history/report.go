@@ -8,9 +8,9 @@ import (
 )
 
 // shown is the maximum number of printed violations of a kind.
-const shown = 5
+const maxShown = 5
 
-// Report is the judgement of a run. All figures are on one level, because each is printed and summed over runs
+// Report is the judgement of a run. All figures are on one level, because the tests print and sum each figure
 // separately.
 type Report struct {
 	Conditions Conditions
@@ -23,7 +23,7 @@ type Report struct {
 	Lost      int // acknowledged messages that were not found
 	Repeats   int // observed duplicates that were sent to the target
 	Copies    int // duplicates that the target's stream stored
-	Settled   int // messages sent twice although no fault was near
+	Settled   int // messages sent twice at a time without a fault
 
 	// Timers counts the results of named timers.
 	Timers Timers
@@ -43,7 +43,7 @@ type Report struct {
 	calm []time.Duration
 }
 
-// Timers counts what became of named timers.
+// Timers counts the results of named timers and of the requests about them.
 type Timers struct {
 	Keys      int `json:"keys"`
 	Delivered int `json:"delivered"` // delivered generations
@@ -67,7 +67,7 @@ func (t *Timers) Add(o Timers) {
 
 // String returns the counts as text.
 func (t Timers) String() string {
-	return fmt.Sprintf("%d timers raced for: %d deliveries, %d of them rounds of series, which were changed %d times, %d "+
+	return fmt.Sprintf("races for %d timers: %d deliveries, %d of them rounds of series, which were changed %d times, %d "+
 		"cancels acknowledged and %d refused, %d requests without an answer",
 		t.Keys, t.Delivered, t.Rounds, t.Changed, t.Cancelled, t.TooLate, t.Unknown)
 }
@@ -115,12 +115,12 @@ func (r *Report) String() string {
 	}
 	count := make(map[Kind]int)
 	for _, v := range r.Violations {
-		if count[v.Kind]++; count[v.Kind] <= shown {
+		if count[v.Kind]++; count[v.Kind] <= maxShown {
 			fmt.Fprintf(&b, "  VIOLATION %s\n", v)
 		}
 	}
 	for kind, n := range count {
-		if n > shown {
+		if n > maxShown {
 			fmt.Fprintf(&b, "  VIOLATION %s: %d in all\n", kind, n)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 // ExtraFiring is the kind of a TimerOp that requests one delivery in addition to the rounds of a series.
 const ExtraFiring linear.Kind = "extra firing"
 
-// recurs reports whether the timer is a series. A key is always used for series, or never.
-func (t *timed) recurs() bool {
+// recurs reports whether the timer is a series. Players use a key either only for series or never for series.
+func (t *namedTimer) recurs() bool {
 	for _, o := range t.ops {
 		if o.Timer.Rounds > 0 {
 			return true
@@ -19,8 +19,8 @@ func (t *timed) recurs() bool {
 	return false
 }
 
-// asked returns the requests about a timer in the form of package linear.
-func (t *timed) asked() (ops []linear.Op) {
+// requests returns the requests about a timer as operations of package linear.
+func (t *namedTimer) requests() (ops []linear.Op) {
 	for _, e := range t.ops {
 		if e.Timer.Kind == ExtraFiring {
 			continue
@@ -35,13 +35,13 @@ func (t *timed) asked() (ops []linear.Op) {
 
 // judgeRound compares the times of one round with its series. The round was accepted when the series was set, and is
 // due at a time of its table, unless a client has moved it.
-func (c *checker) judgeRound(t *timed, g uint64, s *sent, e Event) {
+func (c *checker) judgeRound(t *namedTimer, g uint64, s *sent, e Event) {
 	for _, o := range t.ops {
-		if o.Timer.Kind != linear.Set { // a resumption may have the sequence of the series, which it has not set
+		if o.Timer.Kind != linear.Set { // a resumption that changed nothing has the sequence of the set
 			continue
 		}
 		if o.Sequence == e.Series && (e.Accepted < o.Timer.Call || e.Accepted > o.At) {
-			c.violate(WrongDue, s.ID, "round %d was accepted %d, and its series between %d and %d", e.Round, e.Accepted,
+			c.violate(WrongDue, s.ID, "round %d was accepted %d, but its series between %d and %d", e.Round, e.Accepted,
 				o.Timer.Call, o.At)
 		}
 	}
@@ -52,7 +52,7 @@ func (c *checker) judgeRound(t *timed, g uint64, s *sent, e Event) {
 			return // a client may have moved this round without learning the time
 		case o.Sequence != g:
 		case e.Due < soonest || e.Due > o.At+int64(o.Delay):
-			c.violate(WrongDue, s.ID, "due %d, and it was moved to between %d and %d", e.Due, soonest, o.At+int64(o.Delay))
+			c.violate(WrongDue, s.ID, "due %d, but a client moved it to between %d and %d", e.Due, soonest, o.At+int64(o.Delay))
 			return
 		default:
 			return
@@ -67,14 +67,15 @@ func (c *checker) judgeRound(t *timed, g uint64, s *sent, e Event) {
 			soonest = o.Timer.Every
 		}
 		if after := time.Duration(e.Due - e.Accepted); after < soonest || after%o.Timer.Every != 0 {
-			c.violate(WrongDue, s.ID, "round %d is due %s after it was set, which is no time of its table", e.Round, after)
+			c.violate(WrongDue, s.ID, "round %d is due %s after the set, which is not a time of its table", e.Round, after)
 		}
 	}
 }
 
-// resumed reports whether a series may have continued before a generation at the next time of its table: after a pause,
-// or after a change of the table. If a round was moved and fired early, that may be the time of that round.
-func (t *timed) resumed(g uint64) bool {
+// resumed reports whether a pause or a change of the table may have ended before a generation. Then the series
+// continues at the next time of its table. If a client moved a round and the round fired early, the next time may be
+// the planned time of that round.
+func (t *namedTimer) resumed(g uint64) bool {
 	for _, o := range t.ops {
 		again := o.Timer.Kind == linear.Retime || o.Timer.Kind == linear.Move && o.Delay == 0
 		if again && o.Timer.Result != linear.Refused && o.Sequence <= g { // zero if no client learned it
@@ -84,8 +85,9 @@ func (t *timed) resumed(g uint64) bool {
 	return false
 }
 
-// judgeExtraFirings compares the extra deliveries of a series with the requests: each must arrive once.
-func (c *checker) judgeExtraFirings(name string, t *timed, came int) {
+// judgeExtraFirings compares the extra deliveries of a series with the requests. Each acknowledged request must have
+// one delivery.
+func (c *checker) judgeExtraFirings(name string, t *namedTimer, came int) {
 	done, perhaps := 0, 0
 	for _, o := range t.ops {
 		switch {
@@ -98,8 +100,8 @@ func (c *checker) judgeExtraFirings(name string, t *timed, came int) {
 	}
 	switch {
 	case came < done:
-		c.violate(Lost, name, "%d extra firings were acknowledged, and %d arrived", done, came)
+		c.violate(Lost, name, "%d extra firings were acknowledged, but %d arrived", done, came)
 	case came > done+perhaps:
-		c.violate(Unexpected, name, "%d extra firings arrived, and %d were requested", came, done+perhaps)
+		c.violate(Unexpected, name, "%d extra firings arrived, but %d were requested", came, done+perhaps)
 	}
 }

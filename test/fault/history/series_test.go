@@ -9,8 +9,8 @@ import (
 	"delaybroker/test/linear"
 )
 
-// recurring returns the history of raced with two more series of three rounds each. The first series is complete, and
-// has an extra firing. In the second series, round 2 is moved, and then the series is cancelled.
+// recurring returns the history of raced, with two series of three rounds each in addition. The first series is
+// complete, and has an extra firing. In the second series, round 2 is moved, and then the series is cancelled.
 func recurring() []Event {
 	events := raced()
 	second := int64(time.Second)
@@ -45,15 +45,15 @@ func recurring() []Event {
 		op(begin, key, g, every)
 	}
 	due := func(round int64) int64 { return begin + ms + round*second }
-	op(begin+300*ms, "t0-3", 0, TimerOp{Kind: ExtraFiring, Expects: linear.Standing, Result: linear.Done})
+	op(begin+300*ms, "t0-3", 0, TimerOp{Kind: ExtraFiring, Expects: linear.AnyPending, Result: linear.Done})
 	arrives("t0-3.0", 0, 0, 11, begin+301*ms, begin+301*ms)
 	arrives("t0-3.0", 10, 1, 10, begin+ms, due(1))
 	arrives("t0-3.0", 10, 2, 12, due(1), due(2))
 	arrives("t0-3.0", 10, 3, 13, due(2), due(3))
 	arrives("t0-4.0", 20, 1, 20, begin+ms, due(1))
-	op(due(1)+100*ms, "t0-4", 22, TimerOp{Kind: linear.Move, Expects: linear.Standing, Result: linear.Done})
+	op(due(1)+100*ms, "t0-4", 22, TimerOp{Kind: linear.Move, Expects: linear.AnyPending, Result: linear.Done})
 	arrives("t0-4.0", 20, 2, 22, due(1)+101*ms, due(1)+131*ms)
-	op(due(2), "t0-4", 24, TimerOp{Kind: linear.Cancel, Expects: linear.Standing, Result: linear.Done})
+	op(due(2), "t0-4", 24, TimerOp{Kind: linear.Cancel, Expects: linear.AnyPending, Result: linear.Done})
 	return events
 }
 
@@ -88,40 +88,40 @@ func TestSeriesRaced(t *testing.T) {
 	early := change("t0-3.0", 3, func(e *Event) { e.Due -= int64(time.Second); e.Stored, e.At = e.Due+ms, e.Due+ms })
 	retimed := func(e []Event) []Event {
 		return append(early(e), Event{At: start, Op: Timer, ID: "t0-3", Target: "orders.timers", Sequence: 13,
-			Timer: &TimerOp{Kind: linear.Retime, Expects: linear.Standing, Result: linear.Unknown, Call: start}})
+			Timer: &TimerOp{Kind: linear.Retime, Expects: linear.AnyPending, Result: linear.Unknown, Call: start}})
 	}
 	dueElsewhere := func(v Violation) bool { return v.Kind == WrongDue }
 	if r := Check(retimed(recurring())); slices.ContainsFunc(r.Violations, dueElsewhere) {
-		t.Errorf("after a change of the table, a round is judged by the old table: %v", r.Violations)
+		t.Errorf("a round after a change of the table is judged by the old table: %v", r.Violations)
 	}
 	resumed := append(recurring(), Event{At: start + 900*ms, Op: Timer, ID: "t0-3", Target: "orders.timers", Sequence: 10,
-		Timer: &TimerOp{Kind: linear.Move, Expects: linear.Standing, Result: linear.Done, Call: start + 899*ms}})
+		Timer: &TimerOp{Kind: linear.Move, Expects: linear.AnyPending, Result: linear.Done, Call: start + 899*ms}})
 	if r := Check(resumed); slices.ContainsFunc(r.Violations, dueElsewhere) {
 		t.Errorf("a move that changed nothing is judged as the set of its series: %v", r.Violations)
 	}
 	checkNoticed(t, recurring, map[string]mutation{
-		"the first round does not come":       {drop("t0-3.0", 1), NoOrder},
-		"the last comes at another's time":    {early, WrongDue},
-		"the second does not":                 {drop("t0-3.0", 2), NoOrder},
-		"the last does not":                   {drop("t0-3.0", 3), NoOrder},
-		"what was asked for besides does not": {drop("t0-3.0", 0), Lost},
-		"it comes, and nobody asked": {removed(func(e Event) bool {
+		"the first round does not arrive":                {drop("t0-3.0", 1), NoOrder},
+		"the last round arrives at another round's time": {early, WrongDue},
+		"the second does not":                            {drop("t0-3.0", 2), NoOrder},
+		"the last does not":                              {drop("t0-3.0", 3), NoOrder},
+		"the extra firing does not arrive":               {drop("t0-3.0", 0), Lost},
+		"an extra firing arrives without a request": {remover(func(e Event) bool {
 			return e.Timer != nil && e.Timer.Kind == ExtraFiring
 		}), Unexpected},
-		"a round comes again under another id": {copied(is("t0-3.0", 2), func(e *Event) {
+		"a round arrives again under another id": {copier(is("t0-3.0", 2), func(e *Event) {
 			e.Sequence = 300
 			e.DelayID = message.ID{Stream: "DELAY_TIMERS", Sequence: 14, At: time.Unix(0, e.Due)}.String()
 		}), NoOrder},
-		"a round comes of what was cancelled": {copied(is("t0-4.0", 2), func(e *Event) {
+		"a round of the cancelled series arrives": {copier(is("t0-4.0", 2), func(e *Event) {
 			e.Sequence, e.Round, e.Due = 300, 3, e.Accepted+3*int64(time.Second)
 			e.Stored = e.Due
 			e.DelayID = message.ID{Stream: "DELAY_TIMERS", Sequence: 23, At: time.Unix(0, e.Due-ms)}.String()
 		}), NoOrder},
-		"early":                      {change("t0-3.0", 2, func(e *Event) { e.Stored = e.Due - 1 }), Early},
-		"due off the table":          {change("t0-3.0", 2, func(e *Event) { e.Due += ms }), WrongDue},
-		"due a round too soon":       {change("t0-3.0", 3, func(e *Event) { e.Due -= int64(time.Second) }), WrongDue},
-		"due before it was moved to": {change("t0-4.0", 2, func(e *Event) { e.Due -= 20 * ms }), WrongDue},
-		"accepted at another time":   {change("t0-3.0", 2, func(e *Event) { e.Accepted += 1000 * ms }), WrongDue},
-		"another body":               {change("t0-3.0", 3, func(e *Event) { e.Sum = "other" }), WrongPayload},
+		"early":                           {change("t0-3.0", 2, func(e *Event) { e.Stored = e.Due - 1 }), Early},
+		"due off the table":               {change("t0-3.0", 2, func(e *Event) { e.Due += ms }), WrongDue},
+		"due a round too soon":            {change("t0-3.0", 3, func(e *Event) { e.Due -= int64(time.Second) }), WrongDue},
+		"due before the time of the move": {change("t0-4.0", 2, func(e *Event) { e.Due -= 20 * ms }), WrongDue},
+		"accepted at another time":        {change("t0-3.0", 2, func(e *Event) { e.Accepted += 1000 * ms }), WrongDue},
+		"another body":                    {change("t0-3.0", 3, func(e *Event) { e.Sum = "other" }), WrongPayload},
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/linear"
 )
 
-// TimerOp is one request about a named timer, as its client recorded it at its end. Event.ID is the timer, and Event.At
-// the end of the request.
+// TimerOp is one request about a named timer, which the client recorded at the end of the request. Event.ID is the
+// timer, and Event.At the time of the end.
 type TimerOp struct {
 	Kind    linear.Kind   `json:"kind"`
 	Expects int64         `json:"expects"` // a generation, 0 for no entry, -1 for any state
@@ -23,14 +23,15 @@ type TimerOp struct {
 	Rounds int           `json:"rounds,omitempty"`
 }
 
-// timed is a named timer: the requests of its clients, and its deliveries.
-type timed struct {
+// namedTimer has the requests of a timer's clients, and the deliveries of each generation.
+type namedTimer struct {
 	ops         []Event
 	generations map[uint64]*sent
 }
 
-// timerOf returns the timer whose id is at the beginning of a body's id: <player>-<counter>.<counter>.
-func (c *checker) timerOf(id string) *timed {
+// timerOf returns the timer of a body's id, which is <player>-<counter>.<counter>. The id of the timer is the part
+// before the dot.
+func (c *checker) timerOf(id string) *namedTimer {
 	name, _, ok := strings.Cut(id, ".")
 	if !ok {
 		return nil
@@ -38,10 +39,10 @@ func (c *checker) timerOf(id string) *timed {
 	return c.timers[name]
 }
 
-func (c *checker) takeTimer(e *Event) {
+func (c *checker) addTimer(e *Event) {
 	t := c.timers[e.ID]
 	if t == nil {
-		t = &timed{generations: make(map[uint64]*sent)}
+		t = &namedTimer{generations: make(map[uint64]*sent)}
 		c.timers[e.ID] = t
 		c.report.Timers.Keys++
 	}
@@ -59,7 +60,7 @@ func (c *checker) takeTimer(e *Event) {
 }
 
 // generation returns the generation of a timer to which a message's id belongs, or nil.
-func (c *checker) generation(t *timed, e *Event) *sent {
+func (c *checker) generation(t *namedTimer, e *Event) *sent {
 	id, err := message.ParseID(e.DelayID)
 	if err != nil || id.Stream != "DELAY_TIMERS" {
 		c.violate(WrongID, e.ID, "its Delay-Id is %q", e.DelayID)
@@ -73,11 +74,11 @@ func (c *checker) generation(t *timed, e *Event) *sent {
 	return s
 }
 
-// judgeTimers judges all timers. A firing must be delivered even if a client has stored another entry over it.
+// judgeTimers judges all timers. The broker must deliver a firing even if a client has stored a later entry.
 func (c *checker) judgeTimers() {
 	for _, name := range slices.SortedFunc(maps.Keys(c.timers), byCounter) {
 		t := c.timers[name]
-		ops := t.asked()
+		ops := t.requests()
 		extra, series := 0, t.recurs()
 		for _, g := range slices.Sorted(maps.Keys(t.generations)) {
 			s := t.generations[g]
@@ -91,7 +92,7 @@ func (c *checker) judgeTimers() {
 				}
 			}
 			if len(s.found) == 0 {
-				c.violate(Lost, s.ID, "generation %d of %s was sent, and the target does not have it", g, name)
+				c.violate(Lost, s.ID, "generation %d of %s was sent, but the target's stream does not have it", g, name)
 				continue
 			}
 			c.report.Timers.Delivered++
@@ -111,22 +112,22 @@ func (c *checker) judgeTimers() {
 		}
 		c.judgeExtraFirings(name, t, extra)
 		if len(ops) > 64 {
-			c.violate(Incomplete, name, "there are %d requests: too many to judge", len(ops))
+			c.violate(Incomplete, name, "%d requests are too many to judge", len(ops))
 		} else if !linear.Explain(ops) {
 			c.violate(NoOrder, name, "no order explains %v", ops)
 		}
 	}
 }
 
-// judgeGeneration compares the deliveries of a generation with its set, as far as a client knows the generation.
-func (c *checker) judgeGeneration(t *timed, g uint64, s *sent, e Event) {
+// judgeGeneration compares the deliveries of a generation with its set, if a client knows the generation.
+func (c *checker) judgeGeneration(t *namedTimer, g uint64, s *sent, e Event) {
 	if e.Subject != t.ops[0].Target {
 		c.violate(WrongTarget, s.ID, "came on %s, want %s", e.Subject, t.ops[0].Target)
 	}
 	if e.Stored < e.Due {
 		c.violate(Early, s.ID, "by %s", time.Duration(e.Due-e.Stored))
 	}
-	c.takeLateness(s, e.Due, e.Stored)
+	c.addLateness(s, e.Due, e.Stored)
 	for _, o := range t.ops {
 		if o.Timer.Body == e.ID && o.Sum != e.Sum {
 			c.violate(WrongPayload, s.ID, "came as %s, want %s", e.Sum, o.Sum)
@@ -138,9 +139,9 @@ func (c *checker) judgeGeneration(t *timed, g uint64, s *sent, e Event) {
 }
 
 // judgeDue compares the times of a timer that fires once with its set.
-func (c *checker) judgeDue(t *timed, g uint64, s *sent, e Event) {
+func (c *checker) judgeDue(t *namedTimer, g uint64, s *sent, e Event) {
 	if e.Accepted != s.At {
-		c.violate(WrongDue, s.ID, "accepted %d, want %d, when it was set", e.Accepted, s.At)
+		c.violate(WrongDue, s.ID, "accepted %d, want %d, the time of the set", e.Accepted, s.At)
 	}
 	for _, o := range t.ops {
 		if want := s.At + int64(o.Delay); o.Sequence == g && e.Due != want {

@@ -9,8 +9,8 @@ import (
 	"delaybroker/test/linear"
 )
 
-// raced returns the sound history with three more timers. The first was moved by a request without an answer, the
-// second was cancelled, and the cancel of the third came too late.
+// raced returns the sound history with three timers in addition. A request without an answer moved the first timer, the
+// second timer was cancelled, and the cancel of the third timer was too late.
 func raced() []Event {
 	events := sound()
 	events[0].Conditions.Players = 1
@@ -69,12 +69,15 @@ func TestTimersRaced(t *testing.T) {
 		}
 	}
 	checkNoticed(t, raced, map[string]mutation{
-		"the one too late does not come": {removed(arrived("t0-2.0")), NoOrder},
-		"it came early":                  {changed(Stored, "t0-2.0", func(e *Event) { e.Stored = e.Due - 1 }), Early},
-		"it came with another due time":  {changed(Stored, "t0-2.0", func(e *Event) { e.Due -= ms }), WrongDue},
-		"it came as another's body":      {changed(Stored, "t0-2.0", func(e *Event) { e.ID = "t0-2.7" }), WrongPayload},
-		"its body is not what was set":   {changed(Stored, "t0-2.0", func(e *Event) { e.Sum = "other" }), WrongPayload},
-		"it came elsewhere": {changed(Stored, "t0-2.0", func(e *Event) {
+		"the timer with the late cancel does not arrive": {remover(arrived("t0-2.0")), NoOrder},
+		"it came early":                             {changer(Stored, "t0-2.0", func(e *Event) { e.Stored = e.Due - 1 }),
+			Early},
+		"it arrived with another due time":          {changer(Stored, "t0-2.0", func(e *Event) { e.Due -= ms }), WrongDue},
+		"it arrived with the body of another timer": {changer(Stored, "t0-2.0", func(e *Event) { e.ID = "t0-2.7" }),
+			WrongPayload},
+		"it arrived with another checksum":          {changer(Stored, "t0-2.0", func(e *Event) { e.Sum = "other" }),
+			WrongPayload},
+		"it came elsewhere": {changer(Stored, "t0-2.0", func(e *Event) {
 			e.Subject = "orders.other"
 		}), WrongTarget},
 		"it was stored twice": {func(e []Event) []Event { return storeAgain(e, "t0-2.0", time.Second) }, Duplicate},
@@ -82,20 +85,20 @@ func TestTimersRaced(t *testing.T) {
 			i := slices.IndexFunc(e, func(e Event) bool { return e.Op == Seen && e.ID == "t0-2.0" })
 			return append(e, e[i])
 		}, Repeated},
-		"it was seen and not stored": {removed(storedAs("t0-2.0")), Lost},
-		"it came much too late":      {changed(Stored, "t0-2.0", func(e *Event) { e.Stored += int64(time.Minute) }), TooLate},
-		"the cancelled one comes": {copied(storedAs("t0-2.0"), func(e *Event) {
+		"it was seen and not stored": {remover(storedAs("t0-2.0")), Lost},
+		"it arrived much too late":   {changer(Stored, "t0-2.0", func(e *Event) { e.Stored += int64(time.Minute) }), TooLate},
+		"the cancelled timer arrives": {copier(storedAs("t0-2.0"), func(e *Event) {
 			e.ID, e.Sum, e.Sequence = "t0-1.0", "sum-t0-1.0", 200
 			e.DelayID = message.ID{Stream: "DELAY_TIMERS", Sequence: 3, At: time.Unix(0, e.Accepted)}.String()
 		}), NoOrder},
-		"what was moved comes, too": {copied(storedAs("t0-0.1"), func(e *Event) {
+		"the generation before the move arrives, too": {copier(storedAs("t0-0.1"), func(e *Event) {
 			e.ID, e.Sum, e.Sequence = "t0-0.0", "sum-t0-0.0", 200
 			e.DelayID = message.ID{Stream: "DELAY_TIMERS", Sequence: 1, At: time.Unix(0, e.Accepted)}.String()
 		}), NoOrder},
-		"it came from another stream": {changed(Stored, "t0-2.0", func(e *Event) {
+		"it arrived with the id of another stream": {changer(Stored, "t0-2.0", func(e *Event) {
 			e.DelayID = "DELAY_INTAKE-5-1"
 		}), WrongID},
-		"none was cancelled": {removed(func(e Event) bool {
+		"none was cancelled": {remover(func(e Event) bool {
 			return e.Timer != nil && e.Timer.Kind == linear.Cancel
 		}), Incomplete},
 	})
