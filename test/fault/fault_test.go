@@ -26,8 +26,8 @@ var (
 	brokers = flag.Int("fault.brokers", 3, "number of brokers that share the lanes")
 	other   = flag.String("fault.broker", "",
 		"path of the broker to test, such as an older version; by default the broker of this tree")
-	only   = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
-	raced  = flag.Int("fault.races", 0,
+	only  = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
+	raced = flag.Int("fault.races", 0,
 		"number of timers that clients race for while the leader of the timers' stream changes")
 	broken = flag.Bool("fault.mutants", false, "also run brokers that are broken on purpose")
 )

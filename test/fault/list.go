@@ -31,14 +31,14 @@ var (
 	brokerLost      = fault{name: "broker killed for longer", hold: 8 * time.Second, inject: killBroker}
 	ownersLost      = fault{name: "broker and bucket leader killed", hold: 8 * time.Second, minBrokers: 2,
 		inject: killOwners}
-	brokersKilled   = fault{name: "all brokers killed", hold: time.Second, extra: 4 * time.Second, inject: killBrokers}
-	brokersRolling  = fault{name: "brokers restarted in turn", clean: true, extra: 4 * time.Second, inject: rollBrokers}
-	brokerStopped   = fault{name: "broker stopped for a while", clean: true, hold: time.Second, inject: stopBroker}
-	brokerBlink     = fault{name: "broker paused shortly", hold: 1500 * time.Millisecond, inject: pauseBroker}
-	brokerPaused    = fault{name: "broker paused", hold: 6 * time.Second, inject: pauseBroker}
-	brokerCut       = fault{name: "broker cut off in silence", hold: 6 * time.Second, inject: cutBroker}
-	brokerReset     = fault{name: "broker's connections dropped", hold: time.Second, inject: resetBroker}
-	stoppedUnseen   = fault{name: "broker stopped behind a paused replica", extra: 3 * time.Second,
+	brokersKilled  = fault{name: "all brokers killed", hold: time.Second, extra: 4 * time.Second, inject: killBrokers}
+	brokersRolling = fault{name: "brokers restarted in turn", clean: true, extra: 4 * time.Second, inject: rollBrokers}
+	brokerStopped  = fault{name: "broker stopped for a while", clean: true, hold: time.Second, inject: stopBroker}
+	brokerBlink    = fault{name: "broker paused shortly", hold: 1500 * time.Millisecond, inject: pauseBroker}
+	brokerPaused   = fault{name: "broker paused", hold: 6 * time.Second, inject: pauseBroker}
+	brokerCut      = fault{name: "broker cut off in silence", hold: 6 * time.Second, inject: cutBroker}
+	brokerReset    = fault{name: "broker's connections dropped", hold: time.Second, inject: resetBroker}
+	stoppedUnseen  = fault{name: "broker stopped behind a paused replica", extra: 3 * time.Second,
 		inject: stopBehindReplica}
 
 	leaderKilled = fault{name: "leader killed", hold: 2 * time.Second, extra: 2 * time.Second,
@@ -90,7 +90,7 @@ var (
 	idsForged     = fault{name: "ids of hops forged", extra: 8 * time.Second, rare: true, inject: forgeIDs}
 	tenantAttacks = fault{name: "a tenant attacks", clean: true, hold: 6 * time.Second, inject: attackByTenant}
 
-	ownersPurged  = fault{name: "bucket purged and a broker killed", hold: 8 * time.Second, minBrokers: 2,
+	ownersPurged = fault{name: "bucket purged and a broker killed", hold: 8 * time.Second, minBrokers: 2,
 		inject: purgeOwners}
 	ownersDeleted = fault{name: "bucket deleted", hold: 8 * time.Second, minBrokers: 2, inject: deleteOwners}
 	loneCut       = fault{name: "lone broker cut off and another comes", hold: 2 * time.Second, extra: 12 * time.Second,

@@ -158,7 +158,7 @@ func randomPlan(seed uint64, brokers int, built programs) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder,
 		shortGaps: true,
-		players: players}
+		players:   players}
 	if r.IntN(3) == 0 {
 		p.ladder = wideLadder
 	}

@@ -32,7 +32,7 @@ func scenarios() []scenario {
 		{short: true, plan: plan{name: createdAgain, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
 			faults: []fault{readerReborn}}},
 		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder,
-			calmTime: overtakeTime,
+			calmTime:     overtakeTime,
 			fastRecovery: true,
 			faults:       []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
 		{plan: plan{name: "a reader's server is back, slow, brokers on all", seed: 13, rate: 50, ladder: deepLadder,

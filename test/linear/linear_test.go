@@ -172,8 +172,8 @@ func TestExplainSeries(t *testing.T) {
 		"retimed while paused": {[]Op{begin, first, paused, op(Retime, 2, 3, 14, 15)}, true},
 		"retimed while paused, with a round": {
 			[]Op{begin, first, paused, op(Retime, 2, 3, 14, 15), round(2, 3, 15, 20), stopped}, false},
-		"paused twice":             {[]Op{begin, op(Pause, 1, 2, 2, 3), op(Pause, AnyPending, 2, 4, 5)}, true},
-		"set again":                {[]Op{seriesSet(0, 7, 0), seriesSet(AnyState, 8, 2), op(Cancel, AnyState, 9, 30, 31)},
+		"paused twice": {[]Op{begin, op(Pause, 1, 2, 2, 3), op(Pause, AnyPending, 2, 4, 5)}, true},
+		"set again": {[]Op{seriesSet(0, 7, 0), seriesSet(AnyState, 8, 2), op(Cancel, AnyState, 9, 30, 31)},
 			true},
 		"series after a timer":     {[]Op{set, fire, seriesSet(AnyState, 2, 22), op(Cancel, 2, 3, 25, 26)}, true},
 		"delivery without a round": {[]Op{begin, fire, stopped}, false},

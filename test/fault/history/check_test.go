@@ -23,7 +23,7 @@ var threeServers = []string{"n1", "n2", "n3"}
 func sound() []Event {
 	events := []Event{{At: start, Op: Run, Conditions: &Conditions{
 		Name: "sound", Servers: threeServers, Window: time.Minute, Bound: 10 * time.Second, Rate: 10, MinPublishes: 5,
-			Clean: true,
+		Clean: true,
 	}}}
 	var stored []Event
 	for n := range 30 {
@@ -210,7 +210,7 @@ var mutants = map[string]mutation{
 			e.Stored++
 		}
 	}), LostOnServer},
-	"a message is early by a nanosecond":                      {changer(Stored, "p0-5", func(e *Event) { e.Stored-- }),
+	"a message is early by a nanosecond": {changer(Stored, "p0-5", func(e *Event) { e.Stored-- }),
 		Early},
 	"a message for a requested time is early by a nanosecond": {changer(Stored, "p0-2", func(e *Event) { e.Stored-- }),
 		Early},

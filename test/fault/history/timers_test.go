@@ -70,12 +70,12 @@ func TestTimersRaced(t *testing.T) {
 	}
 	checkNoticed(t, raced, map[string]mutation{
 		"the timer with the late cancel does not arrive": {remover(arrived("t0-2.0")), NoOrder},
-		"it came early":                             {changer(Stored, "t0-2.0", func(e *Event) { e.Stored = e.Due - 1 }),
+		"it came early": {changer(Stored, "t0-2.0", func(e *Event) { e.Stored = e.Due - 1 }),
 			Early},
-		"it arrived with another due time":          {changer(Stored, "t0-2.0", func(e *Event) { e.Due -= ms }), WrongDue},
+		"it arrived with another due time": {changer(Stored, "t0-2.0", func(e *Event) { e.Due -= ms }), WrongDue},
 		"it arrived with the body of another timer": {changer(Stored, "t0-2.0", func(e *Event) { e.ID = "t0-2.7" }),
 			WrongPayload},
-		"it arrived with another checksum":          {changer(Stored, "t0-2.0", func(e *Event) { e.Sum = "other" }),
+		"it arrived with another checksum": {changer(Stored, "t0-2.0", func(e *Event) { e.Sum = "other" }),
 			WrongPayload},
 		"it came elsewhere": {changer(Stored, "t0-2.0", func(e *Event) {
 			e.Subject = "orders.other"
