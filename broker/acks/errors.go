@@ -11,7 +11,8 @@ import (
 var (
 	// ErrTimeout is returned when no answer came in time. The message may or may not have arrived.
 	ErrTimeout = errors.New("no answer in time")
-	// ErrDisconnected is returned when the connection was lost before the answer. The message may or may not have arrived.
+	// ErrDisconnected is returned when the connection was lost before the answer. The message may or may not have
+	// arrived.
 	ErrDisconnected = errors.New("disconnected before the answer")
 	// ErrSilent is returned when the server has confirmed that it took the message, and no answer has come for 50 ms.
 	// Only PublishReportingSilence passes ErrSilent to a Func, which may wait for more results. The error is a
@@ -21,7 +22,7 @@ var (
 	ErrClosed = errors.New("inbox closed before the answer")
 )
 
-// Silence is an ErrSilent with the time at which the server confirmed the message.
+// Silence is an ErrSilent with the time at which the server confirmed that it took the message.
 type Silence struct {
 	ConfirmedAt time.Time // by this host's clock
 }

@@ -19,7 +19,7 @@ import (
 	"delaybroker/wheel"
 )
 
-// Func handles a result of a publish: exactly one of answer and err is set. If Func returns true after an answer or
+// Func handles a result of a publish: exactly one of answer and err is not nil. If Func returns true after an answer or
 // after ErrSilent, the publish stays pending, and the inbox calls Func with the next result. After any other error, the
 // publish has ended. The inbox calls Func on its own goroutines, so Func must not block. For one publish, only one
 // goroutine at a time calls Func.
@@ -45,8 +45,8 @@ type Inbox struct {
 }
 
 // token is the last part of a reply subject, and the only proof that an answer belongs to a publish. A recipient of a
-// message knows the inbox and the token of that message, and can make the server publish answers to any subject. So no
-// token can be computed from another.
+// message knows the inbox and the token of that message, and can make the server publish answers to any subject. So a
+// token must not reveal another token.
 type token [16]byte
 
 const tokenChars = 22
@@ -76,9 +76,9 @@ type result struct {
 	err    error
 }
 
-// New returns an inbox below prefix, such as "_INBOX", and subscribes to it. The inbox has a random name, because every
-// recipient of a message learns the reply subject, and must not be able to compute another inbox's. The caller must
-// call Run.
+// New returns an inbox below prefix, such as "_INBOX", and subscribes to it. The inbox has a random name: every
+// recipient of a message learns the reply subject, and must not be able to compute the name of another inbox. The
+// caller must call Run.
 func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	var seed [32]byte
 	rand.Read(seed[:])
@@ -99,8 +99,8 @@ func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	return b, nil
 }
 
-// LastError returns the last asynchronous error of the connection. The connection's error handler may not have been
-// called yet.
+// LastError returns the last asynchronous error of the connection. The connection's error handler may be called with
+// this error later.
 func (b *Inbox) LastError() error { return b.nc.LastError() }
 
 // now returns the time for deadlines: base plus the monotonic time since base, so that no step of the wall clock
@@ -243,7 +243,8 @@ func (b *Inbox) Run(ctx context.Context) {
 	}
 }
 
-// expire ends the publishes whose deadline has passed with ErrTimeout, and returns the time until the next deadline.
+// expire calls the Func of each publish whose deadline has passed with ErrTimeout, and returns the time until the next
+// deadline.
 func (b *Inbox) expire(now time.Time) time.Duration {
 	var expired []token
 	b.mu.Lock()

@@ -34,9 +34,9 @@ func startInbox(t *testing.T, s *natstest.Server) (*Inbox, *nats.Conn, context.C
 
 // log records results and their times.
 type log struct {
-	mu      sync.Mutex // guards results and at
+	mu      sync.Mutex // guards results and times
 	results []string
-	at      []time.Duration
+	times   []time.Duration
 	start   time.Time
 }
 
@@ -54,11 +54,11 @@ func (l *log) add(answer *nats.Msg, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.results, l.at = append(l.results, result), append(l.at, time.Since(l.start))
+	l.results, l.times = append(l.results, result), append(l.times, time.Since(l.start))
 }
 
-// once accepts the first result.
-func (l *log) once(answer *nats.Msg, err error) bool { l.add(answer, err); return false }
+// accept accepts the first result.
+func (l *log) accept(answer *nats.Msg, err error) bool { l.add(answer, err); return false }
 
 // keepPending accepts no result.
 func (l *log) keepPending(answer *nats.Msg, err error) bool { l.add(answer, err); return true }
@@ -69,7 +69,7 @@ func (l *log) check(t *testing.T, want ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if got := fmt.Sprint(l.results); got != fmt.Sprint(want) {
-		t.Fatalf("results %s at %s, want %s", got, l.at, fmt.Sprint(want))
+		t.Fatalf("results %s at %s, want %s", got, l.times, fmt.Sprint(want))
 	}
 }
 
@@ -95,7 +95,7 @@ func TestAnswer(t *testing.T) {
 		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(m *nats.Msg) { time.Sleep(time.Second); _ = m.Respond([]byte("yes")) })
 		l := newLog()
-		b.Publish(message("x"), 5*time.Second, l.once)
+		b.Publish(message("x"), 5*time.Second, l.accept)
 		time.Sleep(time.Second - 1)
 		l.check(t)
 		time.Sleep(time.Nanosecond)
@@ -109,10 +109,10 @@ func TestNobodyListens(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startInbox(t, s)
 		l := newLog()
-		b.Publish(message("x"), 5*time.Second, l.once)
+		b.Publish(message("x"), 5*time.Second, l.accept)
 		l.check(t, "503")
-		if l.at[0] != 0 {
-			t.Errorf("the result came after %s, want immediately", l.at[0])
+		if l.times[0] != 0 {
+			t.Errorf("the result came after %s, want immediately", l.times[0])
 		}
 	})
 }
@@ -123,13 +123,13 @@ func TestTimeout(t *testing.T) {
 		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.Publish(message("x"), 5*time.Second, l.once)
-		b.Publish(message("x"), 2*time.Second+1, l.once)
+		b.Publish(message("x"), 5*time.Second, l.accept)
+		b.Publish(message("x"), 2*time.Second+1, l.accept)
 		time.Sleep(time.Second)
-		b.Publish(message("x"), time.Second, l.once)
+		b.Publish(message("x"), time.Second, l.accept)
 		time.Sleep(time.Minute)
 		l.check(t, ErrTimeout.Error(), ErrTimeout.Error(), ErrTimeout.Error())
-		if got, want := fmt.Sprint(l.at), "[2s 2.000000001s 5s]"; got != want {
+		if got, want := fmt.Sprint(l.times), "[2s 2.000000001s 5s]"; got != want {
 			t.Errorf("the results came after %s, want %s", got, want)
 		}
 		if n := b.outstanding(); n > 0 {
@@ -172,12 +172,12 @@ func TestSilence(t *testing.T) {
 		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.PublishReportingSilence(message("x"), 5*time.Second, l.once)
+		b.PublishReportingSilence(message("x"), 5*time.Second, l.accept)
 		time.Sleep(silenceTimeout - 1)
 		l.check(t)
 		time.Sleep(time.Nanosecond)
 		l.check(t, ErrSilent.Error())
-		b.Publish(message("x"), time.Second, l.once) // Publish reports no silence
+		b.Publish(message("x"), time.Second, l.accept) // Publish reports no silence
 		time.Sleep(time.Minute)
 		l.check(t, ErrSilent.Error(), ErrTimeout.Error())
 	})
@@ -198,12 +198,12 @@ func TestSilencesOverlap(t *testing.T) {
 		} {
 			time.AfterFunc(tt.after, func() {
 				l := newLog()
-				b.PublishReportingSilence(message("x"), 5*time.Second, l.once)
+				b.PublishReportingSilence(message("x"), 5*time.Second, l.accept)
 				time.AfterFunc(2*silenceTimeout, func() {
 					l.mu.Lock()
 					defer l.mu.Unlock()
-					if len(l.at) != 1 || l.at[0] != tt.want {
-						t.Errorf("published after %s: results %s at %s, want silence at %s", tt.after, l.results, l.at, tt.want)
+					if len(l.times) != 1 || l.times[0] != tt.want {
+						t.Errorf("published after %s: results %s at %s, want silence at %s", tt.after, l.results, l.times, tt.want)
 					}
 				})
 			})

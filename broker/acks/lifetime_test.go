@@ -24,7 +24,7 @@ func TestDisconnect(t *testing.T) {
 		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.Publish(message("x"), time.Minute, l.once)
+		b.Publish(message("x"), time.Minute, l.accept)
 		b.PublishReportingSilence(message("x"), time.Minute, l.keepPending)
 		synctest.Wait() // until the responder has both messages: a server that stops may answer 503 to others
 		s.Stop()
@@ -33,7 +33,7 @@ func TestDisconnect(t *testing.T) {
 		offline := newLog()
 		var offlineErr error
 		b.Publish(message("x"), time.Minute,
-			func(answer *nats.Msg, err error) bool { offlineErr = err; return offline.once(answer, err) })
+			func(answer *nats.Msg, err error) bool { offlineErr = err; return offline.accept(answer, err) })
 		synctest.Wait()
 		if !Offline(offlineErr) {
 			t.Errorf("published while offline: %v, want an error that counts as offline", offlineErr)
@@ -41,7 +41,7 @@ func TestDisconnect(t *testing.T) {
 		s.Start()
 		time.Sleep(time.Second)
 		online := newLog()
-		b.Publish(message("x"), time.Second, online.once)
+		b.Publish(message("x"), time.Second, online.accept)
 		time.Sleep(time.Minute)
 		online.check(t, ErrTimeout.Error())
 		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
@@ -57,11 +57,11 @@ func TestClose(t *testing.T) {
 		b, nc, stop := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.Publish(message("x"), time.Minute, l.once)
+		b.Publish(message("x"), time.Minute, l.accept)
 		b.PublishReportingSilence(message("x"), time.Minute, l.keepPending)
 		stop()
 		l.check(t, ErrClosed.Error(), ErrClosed.Error())
-		b.Publish(message("x"), time.Minute, l.once)
+		b.Publish(message("x"), time.Minute, l.accept)
 		l.check(t, ErrClosed.Error(), ErrClosed.Error(), ErrClosed.Error())
 		if n := nc.NumSubscriptions(); n > 0 {
 			t.Errorf("%d subscriptions are left", n)
@@ -93,9 +93,9 @@ func TestForgedAnswers(t *testing.T) {
 		seen := make(chan string, 4)
 		respond(t, s, "x", func(m *nats.Msg) { seen <- strings.TrimPrefix(m.Reply, b.inbox) })
 		l, others := newLog(), newLog()
-		b.Publish(message("x"), time.Second, others.once)
-		b.Publish(message("x"), time.Second, l.once)
-		b.Publish(message("x"), time.Second, others.once)
+		b.Publish(message("x"), time.Second, others.accept)
+		b.Publish(message("x"), time.Second, l.accept)
+		b.Publish(message("x"), time.Second, others.accept)
 		natstest.Flush(t, b.nc)
 		before, mine, after := <-seen, <-seen, <-seen
 		forger := s.Connect()

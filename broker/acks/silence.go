@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// silenceTimeout is the time from a flush until a missing answer counts as silence. The flush alone is no proof of
-	// silence: in 140 of 2,000 runs, the refusal of a full stream arrived after the flush had returned.
+	// silenceTimeout is the minimum time from a flush until a missing answer counts as silence. The flush alone is no
+	// proof of silence: in 140 of 2,000 runs, the refusal of a full stream arrived after the flush had returned.
 	silenceTimeout = 50 * time.Millisecond
-	// flushInterval is the minimum time between two flushes. One flush confirms all publishes since the last flush, so a
-	// confirmation may be up to flushInterval late. A flush costs 0.2 ms of CPU time, including the server's.
+	// flushInterval is the minimum time between two flushes. One flush confirms all publishes since the last flush, so
+	// a confirmation may be up to flushInterval late. A flush costs 0.2 ms of CPU time, including the server's.
 	flushInterval = silenceTimeout / 10
 	flushTimeout  = 10 * time.Second
-	// maxBatches is the maximum number of batches for which silenceTimeout has not passed.
+	// maxBatches is the maximum number of batches that wait for silentAt.
 	maxBatches = 16
 )
 
@@ -47,7 +47,7 @@ func (b *Inbox) flushLoop(ctx context.Context) {
 		err := b.nc.FlushWithContext(flush)
 		cancel()
 		if err != nil {
-			continue // the publishes end by Run if the connection was lost, and otherwise by their timeouts
+			continue // Run ends the publishes: immediately if the connection was lost, and otherwise at their timeouts
 		}
 		now := time.Now()
 		select {

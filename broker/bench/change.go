@@ -29,20 +29,20 @@ const (
 	// maxRequests is the maximum number of unanswered requests to a broker. A broker handles at most as many requests
 	// about timers concurrently.
 	maxRequests = 64
-	// postponement is the extra delay of the timers that the load will move to the due time of the others.
+	// postponement is the extra delay of the timers that the load will move to the due time of the other timers.
 	postponement = time.Hour
 )
 
 // A Change describes the operation of a load on named timers.
 type Change struct {
 	Verb Verb `json:"verb,omitempty"`
-	// Step is the time between the due times of two consecutive timers. Load.Due is the due time of the first.
+	// Step is the time between the due times of two consecutive timers. Load.Due is the due time of the first timer.
 	Step time.Duration `json:"step,omitempty"`
-	Cron string        `json:"cron,omitempty"` // the cron expression of recurring timers; empty for others
+	Cron string        `json:"cron,omitempty"` // the cron expression of recurring timers; empty for timers that fire once
 	// Postponed is the number of timers with the extra delay postponement. They have the first numbers.
 	Postponed int `json:"postponed,omitempty"`
-	// Sequences are the sequences that Cancel, RequestCancel or Move expects, one for each message of the load: a part
-	// of Loaded.Sequences.
+	// Sequences has the sequence that each Cancel, RequestCancel or Move expects: the part of the sets'
+	// Loaded.Sequences for the messages of this load.
 	Sequences []uint64 `json:"sequences,omitempty"`
 	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }
@@ -93,7 +93,7 @@ func (l Load) change(n Names, number int) *nats.Msg {
 	return m
 }
 
-// cancel returns the message that cancels a timer or a schedule. The sequence is from the answer to its set.
+// cancel returns the message that cancels a timer or a schedule. Sequence is the sequence in the answer to the set.
 func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint64) *nats.Msg {
 	switch {
 	case l.Side == Scheduler:

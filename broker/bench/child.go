@@ -15,7 +15,8 @@ import (
 // A Part is a process of a run. The program starts itself again for each part.
 type Part string
 
-// The parts of a run. RunPart runs the load and the pipeline, and the command runs the others.
+// The parts of a run. RunPart runs the load and the pipeline. The command "delaybroker bench-part" runs the server and
+// the broker.
 const (
 	PartServer   Part = "server"   // a nats-server
 	PartBroker   Part = "broker"   // delaybroker serve
@@ -29,7 +30,7 @@ const (
 	startTimeout = 2 * time.Minute
 	// stopTimeout is the timeout for a part to exit after its stdin has been closed.
 	stopTimeout = 30 * time.Second
-	// maxStderr is the maximum number of bytes from the end of a part's stderr in an error.
+	// maxStderr is the maximum length, in bytes, of the end of a part's stderr that an error contains.
 	maxStderr = 4 << 10
 )
 
@@ -54,9 +55,9 @@ type Child struct {
 	stderr []byte     // the end of the part's stderr
 }
 
-// StartChild starts a part, writes the order to its stdin as JSON, and waits until the part is ready. Ctx bounds only
+// StartChild starts a part, writes the task to its stdin as JSON, and waits until the part is ready. Ctx bounds only
 // this wait. The caller must stop or kill the child.
-func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Child, error) {
+func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, task any) (*Child, error) {
 	c := &Child{part: part, cmd: cmd, lines: make(chan PartOutput, 16)}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -71,7 +72,7 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 		return nil, fmt.Errorf("start the %s: %w", part, err)
 	}
 	go c.listen(stdout)
-	err = json.NewEncoder(stdin).Encode(order)
+	err = json.NewEncoder(stdin).Encode(task)
 	if err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 		defer cancel()

@@ -13,7 +13,7 @@ type fakeTarget []Arrival
 
 func (f fakeTarget) Arrived(context.Context) (n int, _ error) {
 	for _, a := range f {
-		if !a.At.After(time.Now()) {
+		if !a.Time.After(time.Now()) {
 			n++
 		}
 	}
@@ -22,7 +22,7 @@ func (f fakeTarget) Arrived(context.Context) (n int, _ error) {
 
 func (f fakeTarget) Note(_ context.Context, l *Ledger, _ uint32) error {
 	for _, a := range f {
-		if !a.At.After(time.Now()) {
+		if !a.Time.After(time.Now()) {
 			l.Note(a)
 		}
 	}
@@ -38,7 +38,7 @@ func collectTurn(t *testing.T, lateness map[uint32][]time.Duration) (Report, tim
 	var target fakeTarget
 	for number, durations := range lateness {
 		for _, late := range durations {
-			target = append(target, Arrival{Number: number, Due: due, At: due.Add(late)})
+			target = append(target, Arrival{Number: number, Due: due, Time: due.Add(late)})
 		}
 	}
 	plan := Plan{Scenario: Burst, Count: 3}

@@ -12,11 +12,11 @@ import (
 // randomPrefix is the prefix of a random delay in text.
 const randomPrefix = "random:"
 
-// A Delay is a constant delay. If Random is set, each message has its own random delay of whole milliseconds, at most
-// the Duration.
+// A Delay is a constant delay, or the maximum of a random delay. A random delay is different for each message, and is a
+// whole number of milliseconds.
 type Delay struct {
 	time.Duration
-	Random bool
+	Random bool // the Duration is the maximum
 }
 
 // ParseDelays parses a list of delays, as in "1s,5s,random:1m".

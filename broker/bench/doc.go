@@ -26,12 +26,12 @@
 //   - Broker: delaybroker serve with the settings of the environment. The load publishes a plain duration, such as 5m,
 //     to <prefix>.5m.<target>, another delay to <prefix>in.<delay>.<target>, and a due time to
 //     <prefix>at.<time>.<target>.
-//   - Scheduler: the server's own message scheduling (ADR-51), "Nats-Schedule: @at" on a subject for each message. Its
-//     target must be in the same stream.
+//   - Scheduler: the server's own message scheduling (ADR-51). Each message has the header "Nats-Schedule: @at <time>"
+//     and its own subject. A schedule and its target must be in the same stream.
 //   - Pipeline: a process that reads a stream in order. It waits until the first message is due, publishes the message
 //     with an id and the headers of a broker, and purges delivered messages every 100 ms. The pipeline has no retries,
-//     no owner, no second delay and no timers. Any broker has at least this work, so no broker can have a better result
-//     than the pipeline. The pipeline has only one stream. So if the delays of a load differ, each message is due
+//     no owner, no hops and no timers. Any broker has at least this work, so no broker can have a better result than
+//     the pipeline. The pipeline has only one stream. So if the delays of a load differ, each message is due
 //     immediately. In the scenarios ingest and pending, the side pipeline is a plain publish, without a sidecar.
 //
 // # Measurements
@@ -41,30 +41,31 @@
 // A delay in a level begins when the broker's stream has stored the message, a little after the publish. The broker
 // writes the resulting due time into the header Delay-Due. The promised lateness is the lateness relative to Delay-Due.
 //
-// An accepted message is lost if it has not arrived 15 s after the last due time and after the last arrival. A message
-// is early if it arrives before its requested time, or before Delay-Due. If the run did not start the server, the run
-// first compares the server's clock with its own. Then an arrival counts as early only if it is more than half a round
-// trip before the requested time. Delay-Due and the time of storage are both times of servers, so their comparison has
-// no such margin. The count "twice" is the number of duplicates, which are allowed. After a refused publish, the loads
-// of the sides would differ, so the refusal ends the run.
+// An accepted message is lost if it has not arrived 15 s after the last due time, and 15 s after the last arrival. A
+// message is early if it arrives before its requested time, or before Delay-Due. If the run did not start the server,
+// the run first compares the server's clock with its own. Then an arrival counts as early only if it is more than half
+// a round trip before the requested time. Delay-Due and the time of storage are both times of servers, so their
+// comparison has no such margin. The count "twice" is the number of duplicates, which are allowed. After a refused
+// publish, the loads of the sides would differ, so the refusal ends the run.
 //
 // # Timers
 //
 // The load sets timers, cancels some and moves others. Each message of the load is an entry or a request, and the
 // answer must confirm the change. The answer to a set contains the sequence that a later move or cancel expects. The
 // cancelled timers have the last numbers. These numbers are not in the ledger, so the firing of a cancelled timer
-// counts as unknown. The moved timers have the first numbers. The load sets them an hour too late, and then moves them
-// to the due time of the other timers.
+// counts as unknown. The moved timers have the first numbers. The load sets them to a due time an hour later, and then
+// moves them to the due time of the other timers.
 //
 // A broker reads the messages into memory before the due time, and deletes entries after the last arrival. So the run
 // counts the CPU time from two seconds before the due time until the processes are idle. Idle processes use less than
-// 15 ms of CPU time in half a second. The run waits for that at most half a minute after the last arrival. In the
-// scenario rounds, it waits at most until two seconds before the next round.
+// 15 ms of CPU time in half a second. The run waits for idle processes until half a minute after the last arrival at
+// most. In the scenario rounds, it waits until two seconds before the next round at most.
 //
-// All recurring timers of a run have the same cron expression, with a round at each multiple of the interval. A
-// schedule of the server begins when it is set, so the load sets the timers right after a multiple. A message of a
-// broker contains the number of its round. The run numbers the messages of the server's scheduler in the order of their
-// arrival. A missed round counts as lost.
+// In the scenario rounds, a round is one firing of a recurring timer. All recurring timers of a run have the same cron
+// expression, with a round at each multiple of the interval. A schedule of the server begins when it is set, so the
+// load sets the timers right after a multiple. A message of a broker contains the number of the round. A message of the
+// server's scheduler does not, so the run numbers the messages of each timer in the order of their arrival. A missed
+// round counts as lost.
 //
 // # Cleanup
 //

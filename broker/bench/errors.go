@@ -3,8 +3,8 @@ package bench
 import "errors"
 
 var (
-	// ErrBroken is returned if a message is lost or early, or if an unexpected message arrives. The measurements of such
-	// a run are worthless.
+	// ErrBroken is returned if a message is lost or early, or if an unexpected message arrives. The measurements of
+	// such a run are worthless.
 	ErrBroken = errors.New("a promise is broken")
 	// ErrRefused is returned if a published message is refused or gets no answer.
 	ErrRefused = errors.New("a published message was not accepted")

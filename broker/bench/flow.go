@@ -30,7 +30,7 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 			return Result{}, err
 		}
 	}
-	ledger, cost, err := t.collect(ctx, start, loaded.Last.Add(t.plan.maxDelay()))
+	ledger, cost, err := t.collect(ctx, start, loaded.LastAnswer.Add(t.plan.maxDelay()))
 	if err != nil {
 		return Result{}, err
 	}
@@ -65,7 +65,7 @@ func (t *turn) await(ctx context.Context, w Wait) (*Ledger, error) {
 
 // checkPublished returns an ErrSlow with the remedy if the last message was accepted after the due time.
 func checkPublished(loaded Loaded, due time.Time, remedy string) error {
-	if late := loaded.Last.Sub(due); late > 0 {
+	if late := loaded.LastAnswer.Sub(due); late > 0 {
 		return fmt.Errorf("%w: the last message was accepted %s after the due time; use %s",
 			ErrSlow, late.Round(time.Millisecond), remedy)
 	}

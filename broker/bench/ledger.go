@@ -9,12 +9,12 @@ import (
 // An Arrival is a message at its target.
 type Arrival struct {
 	Number uint32
-	At     time.Time // time of the storage or of the receipt, by the server's clock
+	Time   time.Time // time of the storage or of the receipt, by the server's clock
 	Due    time.Time // the due time that the publisher requested
 	// Promised is the due time in the header Delay-Due, or zero. It is later than Due, since a delay begins when the
 	// first stream has stored the message.
 	Promised time.Time
-	Received bool // At is the time of receipt, converted from the local clock
+	Received bool // Time is the time of receipt, converted from the local clock
 }
 
 // A Tally has the numbers of messages by outcome.
@@ -62,10 +62,10 @@ type Ledger struct {
 	// Late has the lateness relative to Arrival.Due, and Promised the lateness relative to Arrival.Promised, both
 	// without duplicates.
 	Late, Promised *Lateness
-	// Plain is the number of the first plain message; zero without timers. PlainLate has the lateness of the plain
+	// FirstPlain is the number of the first plain message; zero without timers. PlainLate has the lateness of the plain
 	// messages, and Late has the lateness of the timers.
-	Plain     int
-	PlainLate *Lateness
+	FirstPlain int
+	PlainLate  *Lateness
 }
 
 // newLedger returns a ledger for messages that are numbered from zero. ClockError is the maximum error in the
@@ -93,19 +93,19 @@ func (l *Ledger) Note(a Arrival) {
 	}
 	l.seen[a.Number] = true
 	l.arrived++
-	if l.arrived == 1 || a.At.Before(l.firstArrival) {
-		l.firstArrival = a.At
+	if l.arrived == 1 || a.Time.Before(l.firstArrival) {
+		l.firstArrival = a.Time
 	}
-	if a.At.After(l.lastArrival) {
-		l.lastArrival = a.At
+	if a.Time.After(l.lastArrival) {
+		l.lastArrival = a.Time
 	}
 	late := l.Late
-	if l.Plain > 0 && int(a.Number) >= l.Plain {
+	if l.FirstPlain > 0 && int(a.Number) >= l.FirstPlain {
 		late = l.PlainLate
 	}
-	late.Record(a.At.Sub(a.Due))
+	late.Record(a.Time.Sub(a.Due))
 	if !a.Promised.IsZero() {
-		l.Promised.Record(a.At.Sub(a.Promised))
+		l.Promised.Record(a.Time.Sub(a.Promised))
 	}
 }
 
@@ -116,7 +116,7 @@ func (l *Ledger) isEarly(a Arrival) bool {
 	if a.Received && !promised.IsZero() {
 		promised = promised.Add(-l.clockError)
 	}
-	return a.At.Before(a.Due.Add(-l.clockError)) || a.At.Before(promised)
+	return a.Time.Before(a.Due.Add(-l.clockError)) || a.Time.Before(promised)
 }
 
 // Arrived returns the number of messages that have arrived, duplicates excluded.

@@ -12,7 +12,7 @@ var due = time.Unix(1_700_000_000, 0)
 
 // arrival returns an arrival of the message with this number and this lateness.
 func arrival(number uint32, late time.Duration) Arrival {
-	return Arrival{Number: number, Due: due, At: due.Add(late)}
+	return Arrival{Number: number, Due: due, Time: due.Add(late)}
 }
 
 // tallies are lists of arrivals of three messages, each with its tally.
@@ -57,15 +57,15 @@ var tallies = []struct {
 	{
 		name: "stored before the promised time: no margin", clockError: time.Second,
 		arrivals: []Arrival{
-			arrival(0, 0), arrival(1, 0), {Number: 2, Due: due, Promised: due.Add(10), At: due.Add(9)},
+			arrival(0, 0), arrival(1, 0), {Number: 2, Due: due, Promised: due.Add(10), Time: due.Add(9)},
 		},
 		want: Tally{Count: 3, Early: 1}, broken: "1 early",
 	},
 	{
 		name: "received before the promised time: a margin", clockError: 5,
 		arrivals: []Arrival{
-			arrival(0, 0), {Number: 1, Due: due, Promised: due.Add(10), At: due.Add(5), Received: true},
-			{Number: 2, Due: due, Promised: due.Add(10), At: due.Add(4), Received: true},
+			arrival(0, 0), {Number: 1, Due: due, Promised: due.Add(10), Time: due.Add(5), Received: true},
+			{Number: 2, Due: due, Promised: due.Add(10), Time: due.Add(4), Received: true},
 		},
 		want: Tally{Count: 3, Early: 1}, broken: "1 early",
 	},
@@ -97,8 +97,8 @@ func TestTally(t *testing.T) {
 func TestLatenessWithoutDuplicates(t *testing.T) {
 	due := time.Unix(1_700_000_000, 0)
 	l := newLedger(1, 0)
-	l.Note(Arrival{Due: due, Promised: due.Add(time.Millisecond), At: due.Add(3 * time.Millisecond)})
-	l.Note(Arrival{Due: due, Promised: due.Add(time.Millisecond), At: due.Add(time.Second)})
+	l.Note(Arrival{Due: due, Promised: due.Add(time.Millisecond), Time: due.Add(3 * time.Millisecond)})
+	l.Note(Arrival{Due: due, Promised: due.Add(time.Millisecond), Time: due.Add(time.Second)})
 	if got, want := l.Late.Spread().Max, 3.0; got != want {
 		t.Errorf("relative to the requested time: got %v ms, want %v", got, want)
 	}
@@ -115,9 +115,9 @@ func TestRateOfArrivals(t *testing.T) {
 		t.Errorf("without an arrival: got %v, want 0", got)
 	}
 	for number, ms := range []int{20, 0, 10, 30} {
-		l.Note(Arrival{Number: uint32(number), Due: start, At: start.Add(time.Duration(ms) * time.Millisecond)})
+		l.Note(Arrival{Number: uint32(number), Due: start, Time: start.Add(time.Duration(ms) * time.Millisecond)})
 	}
-	l.Note(Arrival{Number: 1, Due: start, At: start.Add(time.Second)}) // a duplicate
+	l.Note(Arrival{Number: 1, Due: start, Time: start.Add(time.Second)}) // a duplicate
 	if got, want := l.Rate(), 100.0; got != want {
 		t.Errorf("got %v a second, want %v", got, want)
 	}
@@ -129,7 +129,7 @@ func TestForeignMessagesAreUnknown(t *testing.T) {
 	now := time.Now()
 	for _, payload := range [][]byte{Stamp{Turn: 1, Due: now}.Payload(100), []byte("hello")} {
 		stamp, stamped := ReadStamp(payload)
-		l.addArrival(2, stamp, stamped, Arrival{At: now})
+		l.addArrival(2, stamp, stamped, Arrival{Time: now})
 	}
 	if got, want := l.Tally(), (Tally{Count: 1, Lost: 1, Unknown: 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

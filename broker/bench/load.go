@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxOutstanding is the maximum number of unanswered publishes. It bounds the queue of a server that is too slow for
-	// Load.Rate.
+	// maxOutstanding is the maximum number of unanswered publishes. It bounds the queue of a server that is too slow
+	// for Load.Rate.
 	maxOutstanding = 20_000
 	// publishInterval is the interval between two batches of a publisher with a rate.
 	publishInterval = time.Millisecond
@@ -22,18 +22,18 @@ const (
 	answerTimeout = 10 * time.Second
 )
 
-// A Load describes the messages for one side, which are numbered from First.
+// A Load describes the messages for one side. Their numbers begin with First.
 type Load struct {
 	Side   Side   `json:"side"`
 	Prefix string `json:"prefix"`
 	Turn   uint32 `json:"turn"`
 	Count  int    `json:"count"`
 	Size   int    `json:"size"`
-	// Rate is the total rate of all publishers, in messages per second. If zero, the answers of the server limit the
-	// rate.
+	// Rate is the total rate of all publishers, in messages per second. If Rate is zero, the answers of the server
+	// limit the rate.
 	Rate int `json:"rate,omitempty"`
-	// Delays are the delays of the messages, in a cycle. A delay begins with the publish. If Due is set, Due is the due
-	// time of all messages, and Delays is not used.
+	// Delays are the delays of the messages, in a cycle. A delay begins with the publish. If Due is not zero, Due is
+	// the due time of all messages, and Delays has no effect.
 	Delays     []Delay       `json:"delays"`
 	Due        time.Time     `json:"due,omitzero"`
 	Targets    int           `json:"targets"`          // number of target subjects
@@ -47,9 +47,9 @@ type Load struct {
 
 // Loaded is the result of a load.
 type Loaded struct {
-	Rate float64   `json:"rate"` // achieved, in messages per second
-	Last time.Time `json:"last"` // time of the last answer, by the server's clock
-	Acks *Spread   `json:"acks"` // time from a publish to its answer
+	Rate       float64   `json:"rate"` // achieved, in messages per second
+	LastAnswer time.Time `json:"last"` // time of the last answer, by the server's clock
+	Acks       *Spread   `json:"acks"` // time from a publish to its answer
 	// Sequences are the sequences of the stored messages, in the order of their numbers; nil unless Verb is Set.
 	Sequences []uint64 `json:"sequences,omitempty"`
 }
@@ -142,7 +142,7 @@ func (l Load) RunWith(
 	}
 	progress(accepted())
 	loaded := Loaded{
-		Rate: float64(l.Count) / time.Since(began).Seconds(), Last: time.Now().Add(l.Offset), Acks: acks.Spread(),
+		Rate: float64(l.Count) / time.Since(began).Seconds(), LastAnswer: time.Now().Add(l.Offset), Acks: acks.Spread(),
 	}
 	if l.Verb == Set {
 		loaded.Sequences = sequences

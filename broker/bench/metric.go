@@ -7,9 +7,9 @@ import (
 
 // A Metric is one number of a result.
 type Metric struct {
-	Name string // with the unit: the head of a column
-	// Main is set for a metric with ratios. The other metrics are in the table only with the flag --wide.
-	Main bool
+	Name string // the name with the unit, which is the head of a column
+	// HasRatios is true for a metric with ratios. The other metrics are in the table only with the flag --wide.
+	HasRatios bool
 	// Value returns the number, or false if the result does not have the number.
 	Value func(Result) (float64, bool)
 }
@@ -82,8 +82,8 @@ func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Re
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`
-	From    float64 `json:"from"`    // median of the first numbers
-	To      float64 `json:"to"`      // median of the second numbers
+	Base    float64 `json:"from"`    // median of the first numbers of all pairs
+	Value   float64 `json:"to"`      // median of the second numbers of all pairs
 	Median  float64 `json:"ratio"`   // median of the ratios of all pairs
 	Lowest  float64 `json:"lowest"`  // lowest ratio of a pair
 	Highest float64 `json:"highest"` // highest ratio of a pair
@@ -124,7 +124,7 @@ func Compare(earlier, later *Report) []Ratio {
 func ratios(sides []Side, pairs func(Side, Metric) [][2]float64) (ratios []Ratio) {
 	for _, side := range sides {
 		for _, m := range Metrics {
-			if !m.Main {
+			if !m.HasRatios {
 				continue
 			}
 			var bases, values, quotients []float64
@@ -135,7 +135,7 @@ func ratios(sides []Side, pairs func(Side, Metric) [][2]float64) (ratios []Ratio
 			}
 			if len(quotients) > 0 {
 				ratios = append(ratios, Ratio{
-					Side: side, Metric: m.Name, From: median(bases), To: median(values),
+					Side: side, Metric: m.Name, Base: median(bases), Value: median(values),
 					Median: median(quotients), Lowest: slices.Min(quotients), Highest: slices.Max(quotients),
 				})
 			}

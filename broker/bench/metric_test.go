@@ -35,7 +35,7 @@ func find(t *testing.T, ratios []Ratio, side Side, metric string) Ratio {
 func TestRatiosToBroker(t *testing.T) {
 	r := reportOf(map[Side][]float64{Broker: {2, 20, 4}, Scheduler: {200, 2200, 360}})
 	got := find(t, r.RatiosToBroker(), Scheduler, "p99 ms")
-	want := Ratio{Side: Scheduler, Metric: "p99 ms", From: 4, To: 360, Median: 100, Lowest: 90, Highest: 110}
+	want := Ratio{Side: Scheduler, Metric: "p99 ms", Base: 4, Value: 360, Median: 100, Lowest: 90, Highest: 110}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -56,7 +56,7 @@ func TestCompare(t *testing.T) {
 	if len(ratios) != 1 {
 		t.Fatalf("got %+v, want one ratio", ratios)
 	}
-	want := Ratio{Side: Broker, Metric: "p99 ms", From: 4, To: 2, Median: 0.5, Lowest: 0.5, Highest: 0.5}
+	want := Ratio{Side: Broker, Metric: "p99 ms", Base: 4, Value: 2, Median: 0.5, Lowest: 0.5, Highest: 0.5}
 	if ratios[0] != want {
 		t.Errorf("got %+v, want %+v", ratios[0], want)
 	}

@@ -8,8 +8,8 @@ import (
 // idleTime is the time before a measurement in which the processes become idle.
 const idleTime = 3 * time.Second
 
-// ingest publishes without a rate. No message becomes due during the publishing, so at its end all accepted messages
-// must be in the streams.
+// ingest publishes without a rate. No message becomes due during the publishing, so at the end of the publishing all
+// accepted messages must be in the streams.
 func (t *turn) ingest(ctx context.Context) (result Result, err error) {
 	start, err := t.usage()
 	if err != nil {

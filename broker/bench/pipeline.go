@@ -169,7 +169,7 @@ func (p *pipeline) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due ti
 }
 
 // publishCore publishes a message to plain subscribers. A message counts as delivered when the server has received it.
-// A flush confirms this for all earlier messages, so publishCore flushes only at intervals, or if flush is set.
+// A flush confirms this for all earlier messages, so publishCore flushes only at intervals, or if flush is true.
 func (p *pipeline) publishCore(m *nats.Msg, sequence uint64, flush bool) error {
 	if err := p.conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("publish to %s: %w", m.Subject, err)

@@ -49,11 +49,10 @@ type Result struct {
 	Tally
 	Dead int `json:"dead,omitempty"` // dead letters of the broker
 
-	// Published, Arrived and Drained are in messages per second. Their intervals are from the first publish to the last
-	// answer, from the first arrival to the last arrival, and from the common due time to the last arrival.
-	Published float64 `json:"published_per_s,omitempty"`
-	Arrived   float64 `json:"arrived_per_s,omitempty"`
-	Drained   float64 `json:"drained_per_s,omitempty"`
+	// Rates, in messages per second.
+	Published float64 `json:"published_per_s,omitempty"`  // from the first publish to the last answer
+	Arrived   float64 `json:"arrived_per_s,omitempty"`    // from the first arrival to the last arrival
+	Drained   float64 `json:"drained_per_s,omitempty"`    // from the common due time to the last arrival
 	Acks      *Spread `json:"acks_ms,omitempty"`          // time from a publish to its answer
 	Late      *Spread `json:"late_ms,omitempty"`          // relative to the requested due time
 	Promised  *Spread `json:"late_promised_ms,omitempty"` // relative to Delay-Due
@@ -79,7 +78,7 @@ type Phases struct {
 	Cancelled float64 `json:"cancelled_per_s,omitempty"` // cancelled by published entries
 	Requested float64 `json:"requested_per_s,omitempty"` // cancelled, by requests to the broker
 	Moved     float64 `json:"moved_per_s,omitempty"`
-	EvenLate  *Spread `json:"late_even_ms,omitempty"`  // of timers at a constant rate, after the common due time
+	EvenLate  *Spread `json:"late_even_ms,omitempty"`  // of the timers with consecutive due times: see turn.evenPhase
 	PlainLate *Spread `json:"late_plain_ms,omitempty"` // of the plain messages beside these timers
 }
 
@@ -88,7 +87,7 @@ type Phases struct {
 type IdleCost struct {
 	ServerBytes  float64 `json:"server_bytes"`  // growth of the resident memory, in bytes per message
 	SidecarBytes float64 `json:"sidecar_bytes"` // growth of the resident memory, in bytes per message
-	ReadyMS      float64 `json:"ready_ms"`      // time until a new broker is ready, after the kill of the last one
+	ReadyMS      float64 `json:"ready_ms"`      // time from the kill of the broker until the next broker is ready
 	ServerIdle   float64 `json:"server_idle"`   // CPU time, as a share of one core
 	SidecarIdle  float64 `json:"sidecar_idle"`  // CPU time, as a share of one core
 }

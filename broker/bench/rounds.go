@@ -37,7 +37,8 @@ func (t *turn) recurring(ctx context.Context) (Result, error) {
 	}
 	result := Result{Published: loaded.Rate, Acks: loaded.Acks}
 	count, last := t.plan.Count*rounds, first.Add(time.Duration(rounds-1)*interval)
-	t.target = recurringTarget{t.target.(Stored), t.plan.Count, rounds, interval} // this scenario has no plain subscribers
+	streamTarget := t.target.(StreamTarget) // this scenario has no plain subscribers
+	t.target = recurringTarget{streamTarget, t.plan.Count, rounds, interval}
 	ledger, err := t.await(ctx, Wait{Target: t.target, Count: count, Due: last, Complete: func() (err error) {
 		end := last.Add(interval - prepareTime).Add(-t.report.Clock)
 		result.Cost, err = t.costWhenIdle(ctx, start, count, end)
@@ -52,7 +53,7 @@ func (t *turn) recurring(ctx context.Context) (Result, error) {
 // recurringTarget is the stream in which the messages of recurring timers arrive. In the ledger, each round of each
 // timer has its own number: the timer's number plus the round times the number of timers.
 type recurringTarget struct {
-	Stored
+	StreamTarget
 	timers   int
 	rounds   int // rounds of each timer that the run measures; later rounds are ignored
 	interval time.Duration
@@ -60,7 +61,7 @@ type recurringTarget struct {
 
 // Arrived returns the number of arrivals without those of later rounds.
 func (r recurringTarget) Arrived(ctx context.Context) (int, error) {
-	n, err := r.Stored.Arrived(ctx)
+	n, err := r.StreamTarget.Arrived(ctx)
 	return min(n, r.timers*r.rounds), err
 }
 
@@ -78,7 +79,7 @@ func (r recurringTarget) Note(ctx context.Context, l *Ledger, turn uint32) error
 		if stamped && !measured {
 			return
 		}
-		l.addArrival(turn, stamp, stamped, Arrival{At: stored, Promised: promised(m.Headers())})
+		l.addArrival(turn, stamp, stamped, Arrival{Time: stored, Promised: promised(m.Headers())})
 	})
 }
 

@@ -23,7 +23,8 @@ type Host struct {
 	Command func(part Part) *exec.Cmd
 	Server  *Child // nil if another program started the server
 	Prefix  string // see NewPrefix
-	// Replicas returns the number of replicas of the broker's streams. The streams of the run have as many.
+	// Replicas returns the number of replicas of the broker's streams. The streams of the run have the same number of
+	// replicas.
 	Replicas func(clustered bool) int
 	Show     func(Progress) // called several times a second
 }

@@ -21,30 +21,30 @@ type Target interface {
 	Note(ctx context.Context, l *Ledger, turn uint32) error
 }
 
-// Stored is a target that is a stream. The time of an arrival is the time of storage.
-type Stored struct {
+// StreamTarget is a target that is a stream. The time of an arrival is the time of storage.
+type StreamTarget struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	// Others is the total number of other messages, such as schedules. It includes removed messages, and messages that
-	// are not stored yet.
-	Others int
+	// OtherMessages is the total number of other messages, such as schedules. It includes removed messages, and
+	// messages that are not stored yet.
+	OtherMessages int
 }
 
-// Arrived returns the number of arrivals: the stream's last sequence minus Others. A request for the number of messages
-// by subject would cost the server more.
-func (s Stored) Arrived(ctx context.Context) (int, error) {
+// Arrived returns the number of arrivals: the stream's last sequence minus OtherMessages. A request for the number of
+// messages by subject would cost the server more.
+func (s StreamTarget) Arrived(ctx context.Context) (int, error) {
 	info, err := s.Stream.Info(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the state of the target: %w", err)
 	}
-	return max(0, int(info.State.LastSeq)-s.Others), nil
+	return max(0, int(info.State.LastSeq)-s.OtherMessages), nil
 }
 
 // Note reads the stream and adds the arrivals to the ledger.
-func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
+func (s StreamTarget) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	return ReadStream(ctx, s.Stream, s.Subject, func(m jetstream.Msg, stored time.Time) {
 		stamp, stamped := ReadStamp(m.Data())
-		l.addArrival(turn, stamp, stamped, Arrival{At: stored, Promised: promised(m.Headers())})
+		l.addArrival(turn, stamp, stamped, Arrival{Time: stored, Promised: promised(m.Headers())})
 	})
 }
 
@@ -109,18 +109,19 @@ type subscribers struct {
 
 	listener sync.WaitGroup
 	mu       sync.Mutex // guards arrivals
-	arrivals []received
+	arrivals []receivedMessage
 }
 
-// received is a message of a subscriber.
-type received struct {
+// receivedMessage is a message of a subscriber.
+type receivedMessage struct {
 	stamp   Stamp
 	stamped bool // the payload begins with a Stamp
 	arrival Arrival
 }
 
 // subscribe subscribes to the subjects of all targets. The client library drops a message if the buffer is full, and
-// the run would count it as lost. So the buffer has space for each message of a turn and for one duplicate of each.
+// the run would count the message as lost. So the buffer has space for each message of a turn and for one duplicate of
+// each.
 func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Duration) (*subscribers, error) {
 	s := &subscribers{messages: make(chan *nats.Msg, 2*count), offset: offset}
 	s.listener.Go(s.listen)
@@ -143,10 +144,10 @@ func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Durat
 
 func (s *subscribers) listen() {
 	for m := range s.messages {
-		arrival := Arrival{At: time.Now().Add(s.offset), Received: true, Promised: promised(m.Header)}
+		arrival := Arrival{Time: time.Now().Add(s.offset), Received: true, Promised: promised(m.Header)}
 		stamp, stamped := ReadStamp(m.Data)
 		s.mu.Lock()
-		s.arrivals = append(s.arrivals, received{stamp, stamped, arrival})
+		s.arrivals = append(s.arrivals, receivedMessage{stamp, stamped, arrival})
 		s.mu.Unlock()
 	}
 }

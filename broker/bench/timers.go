@@ -30,7 +30,7 @@ func (p Plan) moved() int {
 
 // setupTime returns the time in which a slow machine sets, cancels and moves the timers.
 func (p Plan) setupTime() time.Duration {
-	const sets, requests = 5_000, 1_000 // per second; a broker publishes another message for each set
+	const sets, requests = 5_000, 1_000 // per second, on a slow machine; for each set, a broker also publishes a marker
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
 }
 
@@ -79,8 +79,8 @@ func (p Plan) checkTimers(problems *problems) {
 func (p Plan) evenTimers() int    { return int(p.Duration.Seconds() * float64(p.TimerRate)) }
 func (p Plan) plainMessages() int { return int(p.Duration.Seconds() * float64(p.Rate)) }
 
-// timers sets timers, cancels some, and moves some. All uncancelled timers have the same due time. It measures their
-// lateness and cost, and then runs the even phase.
+// timers sets timers, cancels some, and moves some. Then it measures the lateness and the cost of the uncancelled
+// timers, which have the same due time, and runs the even phase.
 func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	due := t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond)
 	if result, err = t.setAndChange(ctx, due); err != nil {
@@ -139,7 +139,7 @@ func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, 
 		if err != nil {
 			return Result{}, err
 		}
-		*phase.rate, loaded.Last = changed.Rate, changed.Last
+		*phase.rate, loaded.LastAnswer = changed.Rate, changed.LastAnswer
 	}
 	return result, checkPublished(loaded, due, "a longer --delay")
 }
@@ -150,7 +150,7 @@ func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 	const margin, sets, delay = 3 * time.Second, 5_000, time.Second // a slow machine sets 5,000 timers per second
 	timers, plainCount := t.plan.evenTimers(), t.plan.plainMessages()
 	t.turnNumber++
-	target := t.target.(Stored) // no plain subscribers in this scenario
+	target := t.target.(StreamTarget) // no plain subscribers in this scenario
 	if err := target.Stream.Purge(ctx); err != nil {
 		return fmt.Errorf("purge the target: %w", err)
 	}
@@ -158,9 +158,9 @@ func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 	if err != nil {
 		return fmt.Errorf("read the state of the target: %w", err)
 	}
-	target.Others = int(info.State.LastSeq)
+	target.OtherMessages = int(info.State.LastSeq)
 	if t.side == Scheduler {
-		target.Others += timers + plainCount
+		target.OtherMessages += timers + plainCount
 	}
 	t.target = target
 	due := t.serverTime().Add(margin + time.Duration(timers)*time.Second/sets).Truncate(time.Millisecond)
@@ -184,7 +184,7 @@ func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 		}
 	}
 	ledger, err := t.await(ctx, Wait{
-		Target: target, Count: timers + plainCount, Plain: timers, Due: due.Add(t.plan.Duration + delay),
+		Target: target, Count: timers + plainCount, FirstPlain: timers, Due: due.Add(t.plan.Duration + delay),
 	})
 	if err != nil {
 		return err

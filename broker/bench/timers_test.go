@@ -166,7 +166,7 @@ func TestAnswersToChanges(t *testing.T) {
 // Plain messages are in the same tally as the timers, and have their own lateness.
 func TestLatenessOfPlainMessages(t *testing.T) {
 	l := newLedger(3, 0)
-	l.Plain = 2
+	l.FirstPlain = 2
 	l.Note(arrival(0, time.Millisecond))
 	l.Note(arrival(1, 2*time.Millisecond))
 	l.Note(arrival(2, time.Second))

@@ -46,12 +46,12 @@ func (t *turn) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		target := Stored{Stream: s, Subject: subject}
+		target := StreamTarget{Stream: s, Subject: subject}
 		if t.side == Scheduler {
 			if !s.CachedInfo().Config.AllowMsgSchedules {
 				return fmt.Errorf("%w: nats-server %s has no schedules", ErrUnsupported, t.report.Server)
 			}
-			target.Others = t.plan.Count + t.plan.moved() // each move stores another schedule
+			target.OtherMessages = t.plan.Count + t.plan.moved() // each move stores another schedule
 		}
 		t.target = target
 	}
@@ -74,8 +74,8 @@ func (t *turn) startSidecar(ctx context.Context) (err error) {
 		t.sidecar, err = StartChild(ctx, PartBroker, t.host.Command(PartBroker), struct{}{})
 	case t.side == Pipeline && !t.plan.Scenario.nothingDue():
 		// The subtraction of the maximum error prevents early messages.
-		order := pipeline{Prefix: t.site.names.prefix, Core: t.plan.Core, Offset: t.report.Clock - t.report.ClockError}
-		t.sidecar, err = StartChild(ctx, PartPipeline, t.host.Command(PartPipeline), &order)
+		task := pipeline{Prefix: t.site.names.prefix, Core: t.plan.Core, Offset: t.report.Clock - t.report.ClockError}
+		t.sidecar, err = StartChild(ctx, PartPipeline, t.host.Command(PartPipeline), &task)
 	}
 	return err
 }
@@ -122,7 +122,8 @@ func (t *turn) publish(ctx context.Context, load Load) (Loaded, error) {
 	}
 }
 
-// A usage is the resource usage of the server and of the sidecar. It is zero for a process that the run did not start.
+// A usage is the resource usage of the server and of the sidecar. The usage of a process is zero if the run did not
+// start that process.
 type usage struct{ server, sidecar Usage }
 
 func (t *turn) usage() (u usage, err error) {

@@ -22,11 +22,11 @@ type Wait struct {
 	Turn       uint32
 	Due        time.Time     // due time of the last message, by the local clock
 	ClockError time.Duration // see newLedger
-	Plain      int           // see Ledger
+	FirstPlain int           // see Ledger
 	// Arrived is called with the number of arrivals, several times a second. It may be nil.
 	Arrived func(n int)
-	// Complete is called when all messages have arrived, or when the missing messages are lost. A duplicate first counts
-	// as a message, so Complete may be called more than once. It may be nil.
+	// Complete is called when all messages have arrived, or when the missing messages are lost. A duplicate first
+	// counts as a message, so Complete may be called more than once. It may be nil.
 	Complete func() error
 }
 
@@ -41,7 +41,7 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 			err = sleep(ctx, duplicateWait)
 		}
 		ledger := newLedger(w.Count, w.ClockError)
-		ledger.Plain = w.Plain
+		ledger.FirstPlain = w.FirstPlain
 		if err == nil {
 			err = w.Target.Note(ctx, ledger, w.Turn)
 		}

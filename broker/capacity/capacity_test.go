@@ -55,8 +55,8 @@ func TestMonotone(t *testing.T) {
 		{"series", func(l *Load, step int) { l.Series *= float64(step) }},
 		{"bytes", func(l *Load, step int) { l.Bytes *= float64(step) }},
 		{"replicas", func(l *Load, step int) { l.Replicas = step }},
-		// Each delay is a level, and the load has only messages: timers could share a lane with messages of one delay, and
-		// not with those of another.
+		// Each delay is a level, and the load has only messages: timers could share a lane with messages of one delay,
+		// and not with those of another.
 		{"delay", func(l *Load, step int) {
 			l.Timers, l.Series, l.Every = 0, 0, 0
 			l.Delay = []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 24 * time.Hour}[step-1]
@@ -208,8 +208,8 @@ func TestPasses(t *testing.T) {
 			t.Errorf("%s: got %d passes, want %d", delay, got, want)
 		}
 	}
-	// The marker of a timer of 14 s is sent 7 s before the due time, and passes one level. The marker of a timer of 2 s is
-	// sent 1 s before the due time, which is shorter than every hop.
+	// The marker of a timer of 14 s is sent 7 s before the due time, and passes one level. The marker of a timer of 2 s
+	// is sent 1 s before the due time, which is shorter than every hop.
 	for delay, want := range map[time.Duration]int{14 * time.Second: 1, 2 * time.Second: 1, 105 * time.Minute: 5} {
 		l := timerLoad(1, delay)
 		if got := len(l.markerPath(delay - markerDelay(delay))); got != want {

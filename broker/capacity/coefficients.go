@@ -7,26 +7,28 @@ import "time"
 
 // CPU time of one operation. The server coefficients are totals of all servers, for streams with one replica.
 const (
-	// A pass: a message is stored in a lane, read by the broker, published to the next lane or the target, and
-	// committed. Measured by delaybroker bench --rate 200000 --for 2s --publishers 2 --beside pipeline --rounds 2
+	// serverPass and brokerPass are for one pass of a message: the server stores the message in a lane, the broker
+	// reads it, publishes it to the next lane or the target, and commits. Measured by delaybroker bench --rate 200000
+	// --for 2s --publishers 2 --beside pipeline --rounds 2
 	serverPass = 24 * time.Microsecond
 	brokerPass = 12 * time.Microsecond
 
-	// The additional cost of a message that arrives alone. At 1,000 messages a second, server and broker together use 567
-	// µs for a message. The pass takes 36 µs of the 567 µs. The remaining time is divided between server and broker in
-	// the ratio 215 to 173, as in the journal's table. Measured by delaybroker bench --rate 1000 --beside
-	// scheduler,pipeline, and by go test -run '^$' -bench Journal -benchtime 1x ./test/rivals
+	// serverWake and brokerWake are the additional cost of a message that arrives alone. At 1,000 messages a second,
+	// server and broker together use 567 µs for a message. The pass takes 36 µs of the 567 µs. The remaining time is
+	// divided between server and broker in the ratio 215 to 173, as in the table "The journal" of
+	// test/rivals/README.md. Measured by delaybroker bench --rate 1000 --beside scheduler,pipeline, and by go test -run
+	// '^$' -bench Journal -benchtime 1x ./test/rivals
 	serverWake = 294 * time.Microsecond
 	brokerWake = 237 * time.Microsecond
 
-	// The firing of a timer, including the marker of a cancelled timer: claim, delivery, outcome, and two deletes. The
-	// set of the timer counts as a pass, and so does its marker in each lane. Measured by delaybroker bench timers
-	// --beside scheduler
+	// serverFiring and brokerFiring are for the firing of a timer: claim, delivery, outcome, and two deletes. In the
+	// measurement, each fired timer also has the cost of the marker of a cancelled timer. The set of the timer counts
+	// as a pass, and so does its marker in each lane. Measured by delaybroker bench timers --beside scheduler
 	serverFiring = 158 * time.Microsecond
 	brokerFiring = 123 * time.Microsecond
 
-	// A round of a series, with the first pass of the next round's marker. Measured by delaybroker bench rounds
-	// --beside scheduler
+	// serverRound and brokerRound are for a round of a series, with the first pass of the next round's marker. Measured
+	// by delaybroker bench rounds --beside scheduler
 	serverRound = 116 * time.Microsecond
 	brokerRound = 134 * time.Microsecond
 
@@ -44,28 +46,28 @@ const maxWakeRate = 1000
 
 // Bytes.
 const (
-	// A pending message in the server's memory. Measured by delaybroker bench pending --for 10s
+	// serverPending is for a pending message in the server's memory. Measured by delaybroker bench pending --for 10s
 	serverPending = 62
-	// A subject in the server's memory, measured with a schedule of nats-server. A timer is one subject with one
-	// message, as a schedule is. Measured by delaybroker bench pending --beside scheduler
+	// serverSubject is for a subject in the server's memory, measured with a schedule of nats-server. A timer is one
+	// subject with one message, as a schedule is. Measured by delaybroker bench pending --beside scheduler
 	serverSubject = 400
-	// An id in a stream's duplicate window, computed: ddentry of nats-server 2.15 has 32 bytes, the id some 40, and its
-	// entries in a map and a list have the rest.
+	// serverID is for an id in a stream's duplicate window. It is computed from nats-server 2.15: ddentry has 32 bytes,
+	// the id some 40, and the entries in a map and a list have the rest.
 	serverID = 128
-	// brokerBase is the memory of a broker without messages, and brokerBuffer the default of DELAY_MEMORY: see Memory in
-	// OPERATIONS.md. A process takes at most brokerBase plus twice brokerBuffer. The measurement was 571 MB, by
+	// brokerBase is the memory of a broker without messages, and brokerBuffer the default of DELAY_MEMORY: see Memory
+	// in OPERATIONS.md. A process takes at most brokerBase plus twice brokerBuffer. The measurement was 571 MB, by
 	// delaybroker bench burst --count 1000000 --beside pipeline
 	brokerBase, brokerBuffer = 48 << 20, 256 << 20
 
-	// Bytes that nats-server stores in addition to the body, with a target of 25 characters. They are from the streams'
-	// state after delaybroker pub --level 1h, pub --in 1h45m (for a hop), and pub --in 5h30m --key (for an entry and a
-	// marker).
+	// The constants stored… are the bytes that nats-server stores in addition to the body, with a target of 25
+	// characters. They are from the streams' state after delaybroker pub --level 1h, pub --in 1h45m (for a hop), and
+	// pub --in 5h30m --key (for an entry and a marker).
 	storedRequest = 64
 	storedHop     = 408
 	storedEntry   = 157
 	storedMarker  = 502
-	// Bytes on the wire in addition to the stored bytes of a message: the reply subject, and the answer. Computed from
-	// the protocol.
+	// wireOverhead is the number of bytes on the wire in addition to the stored bytes of a message: the reply subject,
+	// and the answer. It is computed from the protocol.
 	wireOverhead = 120
 )
 
@@ -77,24 +79,24 @@ const (
 
 // The maximum throughput of one stream, per second, on two cores, with one replica and with three.
 var (
-	// Messages through one lane. Measured by delaybroker bench --rate 200000 --for 2s --publishers 2 --beside pipeline
-	// --rounds 2 and, with three replicas, by NATS_URL=… delaybroker bench --rate 50000 --for 2s --publishers 2
-	// --beside pipeline
+	// maxLane is for messages through one lane. Measured by delaybroker bench --rate 200000 --for 2s --publishers 2
+	// --beside pipeline --rounds 2 and, with three replicas, by NATS_URL=… delaybroker bench --rate 50000 --for 2s
+	// --publishers 2 --beside pipeline
 	maxLane = bound{53_000, 34_000}
 
-	// Deliveries into one target's stream: the rate of the bare pipeline. The broker's rate was 51,000 with one
-	// replica, which is 0.57 of the pipeline's, and 43,000 with three replicas, which is 0.89. Measured by delaybroker
-	// bench burst --beside scheduler,pipeline --rounds 2 and, with three replicas, by NATS_URL=… delaybroker bench
-	// burst --count 30000 --beside scheduler,pipeline
+	// maxTarget is for deliveries into one target's stream: the rate of the bare pipeline. The broker's rate was 51,000
+	// with one replica, which is 0.57 of the pipeline's, and 43,000 with three replicas, which is 0.89. Measured by
+	// delaybroker bench burst --beside scheduler,pipeline --rounds 2 and, with three replicas, by NATS_URL=…
+	// delaybroker bench burst --count 30000 --beside scheduler,pipeline
 	maxTarget = bound{89_000, 48_000}
 
-	// Timers, computed: the server executes the two deletes of a timer one after the other, which takes 60 µs in a
-	// profile. With replicas, the model reduces the throughput by the same factor as for a lane. Measured by
-	// delaybroker bench timers --beside scheduler
+	// maxTimers is for timers. It is computed: the server executes the two deletes of a timer one after the other,
+	// which takes 60 µs in a profile of delaybroker bench timers --beside scheduler. With replicas, the model reduces
+	// the throughput by the same factor as for a lane.
 	maxTimers = bound{16_000, 10_000}
 
-	// Rounds of series. With replicas, the model reduces the throughput by the same factor as for a lane. Measured by
-	// delaybroker bench rounds --beside scheduler
+	// maxRounds is for rounds of series. With replicas, the model reduces the throughput by the same factor as for a
+	// lane. Measured by delaybroker bench rounds --beside scheduler
 	maxRounds = bound{22_000, 14_000}
 )
 

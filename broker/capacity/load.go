@@ -67,7 +67,7 @@ func (l Load) Check() (problems []Problem) {
 		checkDuration("every", l.Every, minEvery, maxDelay)
 	}
 	if l.Series == 0 && l.Every != 0 {
-		problems = append(problems, Problem{"series", "0", "1 or more beside every"})
+		problems = append(problems, Problem{"series", "0", "1 or more with --every"})
 	}
 	if l.Rate == 0 && l.Timers == 0 && l.Series == 0 {
 		problems = append(problems, Problem{"rate", "0", "1 or more of rate, timers or series"})

@@ -20,8 +20,8 @@ type Need struct {
 	BrokerCPU    Cores   `json:"broker_cpu"` // of all brokers together
 	Network      Network `json:"network"`
 
-	// Round is the time, in seconds, in which the brokers deliver one round of every series, if all these rounds are due
-	// at the same time.
+	// Round is the time, in seconds, in which the brokers deliver one round of every series, if all these rounds are
+	// due at the same time.
 	Round float64 `json:"round_seconds,omitempty"`
 
 	Limits []Limit `json:"limits"` // in the order in which a growing load reaches them
@@ -96,13 +96,13 @@ func NeedOf(l Load) Need {
 
 func (l Load) network(passes, timerPasses, roundPasses, rounds float64) (n Network) {
 	const hop, entry, marker = storedHop + wireOverhead, storedEntry + wireOverhead, storedMarker + wireOverhead
-	first, later, delivery := storedRequest+wireOverhead+l.Bytes, (passes-1)*(hop+l.Bytes), hop+l.Bytes
-	n.In = l.Rate*(first+later+delivery) +
+	request, hops, delivery := storedRequest+wireOverhead+l.Bytes, (passes-1)*(hop+l.Bytes), hop+l.Bytes
+	n.In = l.Rate*(request+hops+delivery) +
 		// The publishes of a timer, in the order of the terms: the set, its markers, the firing and the delivery, the
 		// outcome, two deletes.
 		l.Timers*(entry+l.Bytes+timerPasses*marker+2*delivery+entry+2*wireOverhead) +
 		rounds*(2*delivery+roundPasses*marker+wireOverhead)
-	n.Out = l.Rate*(first+later) +
+	n.Out = l.Rate*(request+hops) +
 		l.Timers*(3*(entry+l.Bytes)+timerPasses*marker) + // the set, and two copies of it
 		rounds*(delivery+entry+l.Bytes+roundPasses*marker)
 	n.Replication = n.In * float64(l.Replicas-1)

@@ -100,7 +100,7 @@ func (a *app) showReport(baseline, r *bench.Report, wide bool) error {
 // value in at least one turn. If wide is set, it has a column for each other metric too.
 func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	metrics := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
-		return !wide && !m.Main || !slices.ContainsFunc(r.Results, func(result bench.Result) bool {
+		return !wide && !m.HasRatios || !slices.ContainsFunc(r.Results, func(result bench.Result) bool {
 			_, ok := m.Value(result)
 			return ok
 		})
@@ -108,7 +108,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	columns := []terminal.Column{{Name: "side"}, {Name: "round", Drop: 1, Hidden: r.Plan.Rounds == 1}}
 	for i, m := range metrics {
 		c := terminal.Column{Name: m.Name, Drop: 2 + i} // a narrow terminal loses the last metrics first
-		if !m.Main {
+		if !m.HasRatios {
 			c.Drop += len(metrics)
 		}
 		columns = append(columns, c)
@@ -139,7 +139,7 @@ func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet 
 	t := a.Sheet([]terminal.Column{{Name: "side"}, {Name: "metric"}, {Name: from}, {Name: to},
 		{Name: "ratio"}, {Name: "lowest", Drop: 1, Hidden: !spread}, {Name: "highest", Drop: 1, Hidden: !spread}})
 	for _, r := range ratios {
-		t.Add(string(r.Side), r.Metric, formatFigure(r.From), formatFigure(r.To), formatFigure(r.Median),
+		t.Add(string(r.Side), r.Metric, formatFigure(r.Base), formatFigure(r.Value), formatFigure(r.Median),
 			formatFigure(r.Lowest), formatFigure(r.Highest))
 	}
 	return t

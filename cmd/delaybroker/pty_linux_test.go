@@ -198,7 +198,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 			{Side: bench.Broker, Late: &bench.Spread{Max: 1e6}, Acks: &bench.Spread{}, Cost: &bench.Cost{Server: 1, Sidecar: 2}},
 			{Side: bench.Scheduler, Unsupported: "not supported"},
 		},
-		Ratios: []bench.Ratio{{Side: bench.Scheduler, Metric: "p99 ms", From: 1e6, Highest: 1e6}},
+		Ratios: []bench.Ratio{{Side: bench.Scheduler, Metric: "p99 ms", Base: 1e6, Highest: 1e6}},
 	}
 	for _, width := range []int{50, 80, 120} {
 		x := openScreen(t, uint16(width), 24)

@@ -92,7 +92,7 @@ func TestSizeRefuses(t *testing.T) {
 		"size --rate 1 --delay 4000d":      {"--delay 4000d: want 0s to 3660d"},
 		"size --series 9":                  {"--every 0s: want 1s to 3660d"},
 		"size --series 9 --every often":    {"--every often: want a duration"},
-		"size --rate 1 --every 1m":         {"--series 0: want 1 or more beside every"},
+		"size --rate 1 --every 1m":         {"--series 0: want 1 or more with --every"},
 		"size --rate 1 --bytes 100000000":  {"--bytes 100000000: want 0 to 67108864"},
 		"size --rate 1 --server-memory x":  {"--server-memory x: want bytes"},
 		"size --rate 1 --server-disk 0":    {"--server-disk 0: want 1048576 to"},

@@ -191,10 +191,10 @@ func (f *fleet) run(b *testing.B, rate, count int, next message) (r result) {
 	if err != nil {
 		b.Fatalf("purge the target's stream: %v", err)
 	}
-	target := bench.Stored{Stream: s, Subject: subject, Others: int(s.CachedInfo().State.LastSeq)}
+	target := bench.StreamTarget{Stream: s, Subject: subject, OtherMessages: int(s.CachedInfo().State.LastSeq)}
 	servers, brokers := f.servers.cpu(), f.brokers.cpu()
 	loaded := l.run(rate, count, next)
-	r.rate, r.published = loaded.Rate, loaded.Last
+	r.rate, r.published = loaded.Rate, loaded.LastAnswer
 	r.report(b, l.await(target, 0, count, func() {
 		r.cpu = append(times{f.servers.cpu().since(servers, count).sum()}, f.brokers.cpu().since(brokers, count)...)
 	}))

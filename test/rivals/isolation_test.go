@@ -121,7 +121,7 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others outcom
 	ps := startBoth(b, "DELAY_ATTEMPTS=3")
 	l := newLoad(b, ps[0].connect())
 	cfg, subject := names.Arrivals(bench.Broker)
-	target := bench.Stored{Stream: l.stream(cfg), Subject: subject}
+	target := bench.StreamTarget{Stream: l.stream(cfg), Subject: subject}
 	for i, n := range neighbours {
 		if i == 0 || n.name != neighbours[i-1].name {
 			n.open(l)

@@ -71,9 +71,9 @@ func (d delayer) run(b *testing.B, order bench.Load) result {
 	ps := d.start(b)
 	l := newLoad(b, ps[0].connect())
 	cfg, subject := names.Arrivals(d.side)
-	target := bench.Stored{Stream: l.stream(cfg), Subject: subject}
+	target := bench.StreamTarget{Stream: l.stream(cfg), Subject: subject}
 	if d.side == bench.Scheduler {
-		target.Others = order.Count
+		target.OtherMessages = order.Count
 	}
 	order.Side, order.Prefix, order.Size, order.Targets, order.Publishers = d.side, prefix, bodySize, 1, 1
 	before := ps.cpu()

@@ -89,7 +89,7 @@ func (l *load) loaded(r bench.Loaded, err error) bench.Loaded {
 
 // await waits until all messages of a turn have arrived, or until the missing messages are lost: see bench.Wait. It
 // calls complete before it waits for duplicates.
-func (l *load) await(target bench.Stored, turn uint32, count int, complete func()) *bench.Ledger {
+func (l *load) await(target bench.StreamTarget, turn uint32, count int, complete func()) *bench.Ledger {
 	l.b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
