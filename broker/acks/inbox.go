@@ -243,7 +243,7 @@ func (b *Inbox) Run(ctx context.Context) {
 	}
 }
 
-// expire calls the Func of each publish whose deadline has passed with ErrTimeout, and returns the time until the next
+// expire ends each publish whose deadline has passed: its Func gets ErrTimeout. It returns the time until the next
 // deadline.
 func (b *Inbox) expire(now time.Time) time.Duration {
 	var expired []token

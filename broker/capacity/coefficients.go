@@ -59,7 +59,7 @@ const (
 	// delaybroker bench burst --count 1000000 --beside pipeline
 	brokerBase, brokerBuffer = 48 << 20, 256 << 20
 
-	// The constants stored… are the bytes that nats-server stores in addition to the body, with a target of 25
+	// The four constants below are the bytes that nats-server stores in addition to the body, with a target of 25
 	// characters. They are from the streams' state after delaybroker pub --level 1h, pub --in 1h45m (for a hop), and
 	// pub --in 5h30m --key (for an entry and a marker).
 	storedRequest = 64

@@ -30,16 +30,17 @@
 // duplicate of the first resend.
 //
 // If the lane's stream reports a duplicate, and the stored copy is gone, the store concludes that an earlier resend
-// succeeded, and removes the letter. A client with the Nats-Msg-Id could make the server store an answer with this id
-// below delaysys. Then the letter would be removed without a resend. So the id ends with its own seal, which no client
-// can compute.
+// succeeded, and removes the letter. A client that knew the Nats-Msg-Id could make the server store an answer with this
+// id below delaysys. Then the letter would be removed without a resend. So the id ends with its own seal, which no
+// client can compute.
 //
 // NATS requires no permission for the subject of an answer, so a client can make the server store an answer below
 // delaydead. A resend of this answer would deliver a forged message. So a letter must have a broker's seal (see
 // message.Keys). A letter with the code bad_internal is resent only with Change.Unsealed. A letter stored before seals
 // were required needs no seal.
 //
-// Store.DryRun performs the checks of a resend and stores nothing. Both need the letter's body, which the seal covers.
+// Store.DryRun performs the checks of a resend and stores nothing. A resend and a dry run need the letter's body,
+// because the seal covers the body.
 //
 // Some letters cannot be resent. The store then keeps the letter, and the error has the reason: see the sentinels.
 //

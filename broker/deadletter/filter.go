@@ -43,7 +43,8 @@ func (f Filter) Match(l Letter) bool {
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
-// subjects returns the possible subjects of selected letters as the filters of a consumer, which must not overlap.
+// subjects returns the filters of a consumer that match the subjects of all selected letters. No two filters overlap,
+// as the server requires.
 func (f Filter) subjects(n message.Names) []string {
 	codes := slices.Clone(f.Codes)
 	slices.Sort(codes)

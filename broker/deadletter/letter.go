@@ -22,7 +22,7 @@ type Letter struct {
 	Unproven *message.Problem
 }
 
-// newLetter parses a stored message. HeadersOnly is set if m has no body.
+// newLetter parses a stored message. HeadersOnly is true if m has no body.
 func newLetter(policy message.Policy, stream string, m lane.Message, headersOnly bool) Letter {
 	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
 	if headersOnly {

@@ -47,7 +47,7 @@ func TestResent(t *testing.T) {
 		change Change
 		err    error
 		target string
-		due    time.Duration // after the time died
+		due    time.Duration // after the message became a dead letter
 	}{
 		{name: "undelivered", edit: func(*Letter) {}, target: "orders.x", due: -time.Hour / 2},
 		{name: "another target", edit: func(*Letter) {}, change: Change{Target: "orders.y"}, target: "orders.y",
@@ -97,7 +97,7 @@ func TestResent(t *testing.T) {
 	}
 }
 
-// TestDueKnown checks each code. A new code fails the test until known decides about the code.
+// TestDueKnown checks each code. A new code fails the test, so that its author decides about the code.
 func TestDueKnown(t *testing.T) {
 	known := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true,
 		message.BadTarget: true}

@@ -60,7 +60,8 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 type Query struct {
 	Filter
 	HeadersOnly bool // read no bodies
-	// Progress, if set, is called for every letter, with the number of letters so far and an estimate of the total.
+	// Progress, if not nil, is called for every letter that List reads, with the number of letters so far and an
+	// estimate of the total.
 	Progress func(read, total uint64)
 }
 
@@ -219,9 +220,9 @@ func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		default:
 			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Failure())
 		}
-		// No other message can have this Nats-Msg-Id. So if the stored copy is gone, a broker has moved the message of an
-		// earlier resend.
-		id, err := s.idAt(ctx, stream, reply.Ack.Sequence)
+		// No other message can have this Nats-Msg-Id. So if the stored copy is gone, a broker has moved the message of
+		// an earlier resend.
+		id, err := s.storedID(ctx, stream, reply.Ack.Sequence)
 		if err != nil || id == "" || id == delayID {
 			return err
 		}
@@ -229,9 +230,9 @@ func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	}
 }
 
-// idAt requests a message in a lane from the stream's leader, and returns its Delay-Id. It returns "" if the message is
-// gone, and a text that is no Delay-Id if no broker wrote the message.
-func (s *Store) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
+// storedID requests a message in a lane from the stream's leader, and returns the message's Delay-Id. It returns "" if
+// the message is gone, and a text that is no Delay-Id if no broker wrote the message.
+func (s *Store) storedID(ctx context.Context, stream string, sequence uint64) (string, error) {
 	m, err := s.api.Message(ctx, stream, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return "", nil

@@ -19,10 +19,11 @@
 //	[any lane] ── due, and paused ──▶ the lane of the pause ── resumed ──▶ target
 //
 // The worker of a lane decides about a due message as always. If its target is paused, the decision is to park it.
-// Parking is a hop: the parked message is sealed, has its own id, and keeps its headers and its attempts. It waits only
-// in the stream. When the pause is resumed, the owner works its lane like any other lane: in order, from a cursor,
-// within the memory of its lane. So the rules for retries, expiry, crashes and purges hold unchanged. A message keeps
-// its turn at its target's rate. The pause postpones the turn by the length of the pause (see package deliver).
+// Parking is a hop: the parked message is sealed, has its own id, and keeps its headers and its attempts. It waits in
+// the stream, and takes no memory of a broker. When the pause is resumed, the owner reads the lane like any other lane:
+// in order, from a cursor, within the memory of a lane. So the rules for retries, expiry, crashes and purges hold
+// unchanged. A message keeps its turn at its target's rate. The pause postpones the turn by the length of the pause
+// (see package deliver).
 //
 // A message is parked for the oldest pause that matches its target. So all messages for one target wait in one lane, in
 // the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if a
@@ -37,8 +38,8 @@
 //
 //	paused    due messages join the lane; nothing is sent
 //	resuming  the lane drains, and due messages still join its end
-//	closing   the owner found the lane empty; instances hold due messages in memory for a second, so that messages that
-//	          joined the lane last are sent first
+//	closing   the owner found the lane empty; instances hold due messages in memory for a second, so that the last
+//	          messages of the lane are sent before them
 //	over      due messages are sent to their target
 //
 // A message that has left the lane and waits elsewhere, for a retry or a turn, does not join the lane again
@@ -56,9 +57,9 @@
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
 //
 // In the code: inspect/pauses.go stores and announces the list, and broker/answer.go receives it (Keeper.Receive).
-// broker/pauses.go stops the deliverer (Halt). A worker takes
-// the list once a pass (worker.moment), and engine/parking.go decides for each due message. A message that Halt gives
-// back is due again, and is parked. engine/pauses.go drains the lanes.
+// broker/pauses.go stops the deliverer (Halt). A worker takes the list together with the present time (worker.moment),
+// and engine/parking.go decides for each due message. A message that Halt gives back is due again, and is parked.
+// engine/pauses.go drains the lanes.
 //
 // # Trust
 //

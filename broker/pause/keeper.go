@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	// Run reads the record every idleInterval, in case an announcement was lost; every pausedInterval while a target is
-	// paused, for the number of waiting messages; and every busyInterval while the list is about to change.
-	idleInterval   = 5 * time.Minute
-	pausedInterval = 10 * time.Second
-	busyInterval   = 500 * time.Millisecond
+	// The intervals at which Run reads the record.
+	idleInterval   = 5 * time.Minute        // if no target is paused, because an announcement may be lost
+	pausedInterval = 10 * time.Second       // while a target is paused, for the number of waiting messages
+	busyInterval   = 500 * time.Millisecond // while a pause ends
 	// loadTimeout is the maximum time for which a start waits for the record. An election takes at most 9 s. A stream
 	// without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
 	// maxSetAttempts is the maximum number of attempts of SetState to store a change while others change the list. The
-	// owner calls SetState again after it has read the lane the next time.
+	// owner calls SetState again after its next read of the lane.
 	maxSetAttempts = 5
 	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing.
 	// After that time, due messages join the lane again: the owner has died or cannot drain the lane.
@@ -120,8 +119,8 @@ func (k *Keeper) Receive(r Record) {
 	}
 }
 
-// FirstPause returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It
-// returns jetstream.ErrMsgNotFound if there is no message.
+// FirstPause returns the id of the pause in whose lane the first stored message is. If id is not empty, only the lane
+// of that pause counts. It returns jetstream.ErrMsgNotFound if there is no message.
 func (k *Keeper) FirstPause(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

@@ -38,14 +38,14 @@ type Pause struct {
 	State   State     `json:"state"`
 	Since   time.Time `json:"since"`            // when it was paused
 	Changed time.Time `json:"changed,omitzero"` // when its present state began
-	// Unproven is set if the pause comes from a list that this instance could not open. A client may have forged it.
+	// Unproven is true if the pause comes from a list that this instance could not open. A client may have forged it.
 	Unproven bool `json:"unproven,omitempty"`
 }
 
 // List is one version of the list of pauses. The nil List is empty.
 type List struct {
-	// Version rises with each change, and is at least the writer's time in nanoseconds. So the first list after a loss of
-	// the record is still newer than the list that any instance remembers.
+	// Version rises with each change, and is at least the writer's time in nanoseconds. So the first list after a loss
+	// of the record is still newer than the list that any instance remembers.
 	Version int64   `json:"version"`
 	Pauses  []Pause `json:"pauses"`
 }
@@ -185,7 +185,7 @@ func (l *List) Pause(pattern string, now time.Time) (*List, error) {
 	return next, nil
 }
 
-// Resume returns the list with a pattern resumed. The pattern must be written as it was paused: the lane of a pause has
+// Resume returns the list with a pattern resumed. The pattern must equal the paused pattern: the lane of a pause has
 // one order, so a part of the pattern cannot be resumed.
 func (l *List) Resume(pattern string, now time.Time) (*List, error) {
 	for _, p := range l.Present() {
@@ -214,7 +214,8 @@ func (l *List) Set(id string, state State, now time.Time) *List {
 	return next
 }
 
-// nextPruned returns a copy of the list in its next version, without the pauses that were over long ago.
+// nextPruned returns a copy of the list in its next version, without the pauses that ended more than keepOver ago, and
+// with at most maxOver pauses that are over.
 func (l *List) nextPruned(now time.Time) *List {
 	pruned := &List{Version: now.UnixNano()}
 	if l == nil {

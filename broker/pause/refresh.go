@@ -87,9 +87,9 @@ func (k *Keeper) writeFirst(ctx context.Context, result ReadResult) {
 	}
 }
 
-// reseal stores the list again, as its next version, if the record's key is not the first key, because an operator may
-// remove the record's key. While instances differ about the first key, each of them reseals at most once per
-// idleInterval.
+// reseal stores the list again, as its next version, if the record's key is not the first key. Otherwise the list would
+// be lost when an operator removes the record's key. While instances differ about the first key, each of them reseals
+// at most once per idleInterval.
 func (k *Keeper) reseal(ctx context.Context, result ReadResult) {
 	list := k.List()
 	if result.Key != message.LaterKey || list == nil || list.Version != result.List.Version ||

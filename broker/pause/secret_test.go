@@ -26,8 +26,8 @@ func (s Store) withSecrets(secrets ...string) Store {
 	return s
 }
 
-// started returns a keeper that has just started.
-func started(t *testing.T, s Store) *Keeper {
+// startKeeper returns a keeper that has just started.
+func startKeeper(t *testing.T, s Store) *Keeper {
 	t.Helper()
 	k := NewKeeper(Config{
 		Store: s, Log: slog.New(slog.DiscardHandler), Count: func(context.Context) (uint64, error) { return 1, nil },
@@ -58,11 +58,11 @@ func TestRecordOutlivesItsKey(t *testing.T) {
 		if _, err := a.Write(context.Background(), l, ReadResult{}); err != nil {
 			t.Fatal(err)
 		}
-		before := started(t, ab)
+		before := startKeeper(t, ab)
 		if got := patternsOf(t, b); len(got) > 0 {
 			t.Errorf("with the old key first, the list is sealed with the new key: %q", got)
 		}
-		after := started(t, ba)
+		after := startKeeper(t, ba)
 		if got := patternsOf(t, b); !slices.Equal(got, []string{"q.>"}) {
 			t.Errorf("with only the new key, %q is paused, want q.>", got)
 		}
@@ -100,11 +100,11 @@ func TestUnopenedRecordPauses(t *testing.T) {
 		}
 		forged := must(t)((*List)(nil).Pause("victim.>", time.Now()))
 		put(forged, nats.Header{"Nats-Stream": {"X"}}) // like a direct-get answer of the server
-		if k := started(t, b); len(k.List().Present()) > 0 {
+		if k := startKeeper(t, b); len(k.List().Present()) > 0 {
 			t.Errorf("a server's answer under an unknown key pauses %q, want none", k.List().Patterns())
 		}
 		put(forged, nats.Header{})
-		if k := started(t, b); len(k.List().Present()) > 0 {
+		if k := startKeeper(t, b); len(k.List().Present()) > 0 {
 			t.Errorf("beside a list with a known key, a list with an unknown key pauses %q, want none", k.List().Patterns())
 		}
 		if err := js.DeleteStream(ctx, "DELAY_PAUSED"); err != nil {
@@ -123,7 +123,7 @@ func TestUnopenedRecordPauses(t *testing.T) {
 		bad := must(t)((*List)(nil).Pause("*.x", time.Now()))
 		bad.Pauses[0].ID = "a.>"
 		put(bad, nats.Header{})
-		k := started(t, b)
+		k := startKeeper(t, b)
 		want := slices.Clone(l.Pauses)
 		for i := range want {
 			want[i].State, want[i].Unproven = Paused, true
