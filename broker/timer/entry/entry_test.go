@@ -98,7 +98,7 @@ func TestBadTimers(t *testing.T) {
 	}
 }
 
-// TestCancelEntry: a cancel in any spelling is a cancel. A subject with a wildcard is never requested.
+// TestCancelEntry: a cancel in any spelling is a cancel. ValidSubject accepts no reserved key, wildcard or space.
 func TestCancelEntry(t *testing.T) {
 	for _, lines := range [][]string{
 		{"Delay-Cancel: mine"}, {"delay-cancel: mine", "X-Other: 1"}, {"Delay-Cancel: "},

@@ -133,8 +133,8 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 	}
 }
 
-// TestRounds: the firing of one round is the set of the next. It counts only with our seal, and only if it
-// replaced the entry that it names.
+// TestRounds: the firing of one round is the set of the next. It counts only with a broker's seal, and only if its
+// publish expected the generation that it names.
 func TestRounds(t *testing.T) {
 	k := keysOf(secretOne)
 	p := policyOf(k)

@@ -13,8 +13,8 @@
 // # Invariants
 //
 //   - A client gets an answer only when it is certain that the entry is stored, or never will be. After a publish
-//     without an answer, the broker looks for the entry, by the token of the request. The broker repeats only a publish
-//     that expects the last entry.
+//     without an answer, the broker looks for the entry, by the token of the request. If there is none, the broker
+//     repeats the publish only if the publish expects the last entry.
 //   - The publish for a conditional request (Nats-Expected-Last-Subject-Sequence, Nats-Msg-Id) expects the last entry
 //     that was read. For other requests the last writer wins, as with the server.
 //   - Answers have the server's codes and texts. test/schedules/README.md lists the differences.

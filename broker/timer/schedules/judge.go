@@ -224,7 +224,8 @@ func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refu
 		return &badScheduler
 	case !message.Match(rule.Subjects, scheduler):
 		// With the server, both subjects are in one stream. So a client of one rule may not end a schedule of another rule.
-		return badScheduler.withReason("the subject of this request matches %s, and the header does not", rule.Subjects)
+		return badScheduler.withReason("the subject of this request matches %s, and the subject in the header does not",
+			rule.Subjects)
 	case r.Header[jetstream.ScheduleHeader] != nil:
 		return badScheduler.withReason("the message sets one schedule and ends another: send two messages")
 	case len(r.Data) > 0:

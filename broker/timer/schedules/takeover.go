@@ -28,11 +28,11 @@ const (
 // TakeOver moves schedules from a stream of the server to the broker. Each occurrence fires once, by the server or by
 // the broker. A schedule is moved in these steps:
 //
-//  1. If the broker has no schedule of the subject, it stores the schedule for the server's next firing. If that firing
-//     is less than margin ahead, the schedule is left to the next take-over.
+//  1. Unless the broker has a schedule of the subject, the take-over stores the schedule in the broker, for the
+//     server's next firing. If that firing is less than margin ahead, the schedule is left to the next take-over.
 //  2. The schedule's message is deleted from the server's stream, by its sequence.
-//  3. If that message does not exist any more, a client has replaced or ended the schedule: the broker's schedule is
-//     cancelled.
+//  3. If that message does not exist any more, a client has replaced or ended the schedule. Then the broker's schedule
+//     is cancelled.
 //
 // If a client has already ended the schedule by a request to the broker, only the message in the server's stream is
 // deleted. After an interrupted take-over, both the server and the broker have the schedule. A second take-over before
@@ -157,7 +157,7 @@ func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 	}
 	st, ok := subjectStateOf(found)
 	if !ok || st.pendingGeneration > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverToken) {
-		return false, nil // if the key of the entry is unknown, the schedule cannot be stored
+		return false, nil // if the key of the entry is unknown, move cannot store the schedule
 	}
 	if !t.DryRun {
 		err = t.delete(ctx)

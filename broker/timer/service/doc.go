@@ -2,7 +2,7 @@
 // out the requests.
 //
 //	Service   answers requests
-//	Listener  receives requests on subjects, and drains
+//	Listener  receives requests on subjects; at its end, it passes on all received requests
 //	Call      answers a request that another package adds to the service
 //
 // # The service is a deputy
@@ -12,7 +12,7 @@
 // answer for a request (Config.ReplyPrefixes), and ignores messages without such a reply subject.
 //
 // For the same reason this package itself answers the requests of "nats micro". Package micro answers on any reply
-// subject. If a client sent a ping with the subject of a purge as the reply subject, the answer would purge a stream.
+// subject. If a client sent a ping whose reply subject is that of a purge request, the answer would purge a stream.
 //
 // The permission to publish on the subject of a request is the right to make the request. For example, the permission
 // for delayctl.timer.cancel.*.orders.> is the right to cancel timers with targets below orders. The permission for

@@ -16,8 +16,8 @@ import (
 // warningInterval is the minimum interval between warnings about ignored messages.
 const warningInterval = time.Minute
 
-// Listener receives requests for one loop, in the order of their arrival. It ignores messages without an allowed reply
-// subject. Create a Listener with NewListener.
+// Listener receives requests, and Serve passes them on in the order of their arrival. It ignores messages without an
+// allowed reply subject. Create a Listener with NewListener.
 type Listener struct {
 	conn          *nats.Conn
 	replyPrefixes []string

@@ -94,8 +94,8 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// TestQueueCloses: when the queue closes, workers take the waiting requests, including those that wait for a share, and
-// then end.
+// TestQueueCloses: when the queue closes, workers take all waiting requests, including those of a tenant without room
+// in its share, and then end.
 func TestQueueCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(100, 1)
@@ -109,7 +109,7 @@ func TestQueueCloses(t *testing.T) {
 					if !ok {
 						return
 					}
-					time.Sleep(time.Second) // the others wait for the share
+					time.Sleep(time.Second) // the other requests wait for room in the tenant's share
 					mu.Lock()
 					n++
 					mu.Unlock()

@@ -24,7 +24,7 @@ const maxWord = 128
 type RequestBody struct {
 	// About one timer.
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
-	Token      string    `json:"word,omitempty"`       // a repeated request has the same result
+	Token      string    `json:"word,omitempty"`       // the request's token: a repetition has the same result
 	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
 	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
 	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round
@@ -207,8 +207,8 @@ func BadRequest(format string, args ...any) *store.Refusal {
 	return store.Refusef(store.CodeBadRequest, format, args...)
 }
 
-// Decode decodes the body of a request into a value with defaults. An unknown field is an error: a request with
-// "dryrun" in place of "dry_run" must not cancel timers.
+// Decode decodes the body of a request. Fields that the body lacks keep their values. An unknown field is an error: a
+// request with "dryrun" in place of "dry_run" must not cancel timers.
 func Decode(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // TestUnansweredIsInDoubt: the answer to a request's entry is lost, and then the entry of another client is the last
-// one. No entry shows whether the request's entry was stored before it, so the outcome is unknown. If the stream has
+// one. No entry shows whether the request's entry was stored earlier, so the outcome is unknown. If the stream has
 // refused the request's entry, it was certainly not stored, so the outcome is a conflict.
 func TestUnansweredIsInDoubt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {

@@ -7,7 +7,7 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// TestLeaderTime: the leader's time is an upper bound, also if the leader answered as soon as it was asked, and the
+// TestLeaderTime: the result is an upper bound of the leader's time, even if the leader answered immediately, and the
 // answer travelled for long. An answer to an old question does not count.
 func TestLeaderTime(t *testing.T) {
 	const ahead = time.Hour // the leader's clock, relative to this host's

@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestListOfReplacedEntries: an entry that was replaced since the page began is left out. In a list of recurring
-// timers, the round that replaced it is listed.
+// TestListOfReplacedEntries: an entry that was replaced since the page began is left out. A list of recurring timers
+// has the round that replaced that entry.
 func TestListOfReplacedEntries(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		timers, js := newTimers(t, on)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// FuzzFromServer: an expression in the server's grammar is a table, or has no occurrence. Its numbers are kept.
+// FuzzFromServer: an expression in the server's grammar is a table, or has no occurrence. The translation keeps the
+// values of each field.
 func FuzzFromServer(f *testing.F) {
 	for _, expr := range []string{
 		"* * * * * *", "5/20 1-59/7 ? 1,2,31 jan-DEC sun", "0 0 0 30 2 *", "@hourly", "+1 * * * * *", "1--2 * * * * *",
