@@ -132,9 +132,9 @@ func TestLevelsIsACopy(t *testing.T) {
 	}
 }
 
-// TestLongestWithin checks LongestWithin around each level of a ladder. While memory is short, it is called for each
-// message, so it must not allocate.
-func TestLongestWithin(t *testing.T) {
+// TestLongestFit checks LongestFit around each level of a ladder. While memory is short, it is called for each message,
+// so it must not allocate.
+func TestLongestFit(t *testing.T) {
 	l := mustParse(t, "1s 5s 1h")
 	for _, tt := range []struct {
 		d    time.Duration
@@ -150,14 +150,14 @@ func TestLongestWithin(t *testing.T) {
 		{1<<63 - 1, "1h", true},
 	} {
 		if got, fits := l.LongestFit(tt.d); got.Name != tt.want || fits != tt.fits {
-			t.Errorf("LongestWithin(%s) = %s, %v; want %s, %v", tt.d, got.Name, fits, tt.want, tt.fits)
+			t.Errorf("LongestFit(%s) = %s, %v; want %s, %v", tt.d, got.Name, fits, tt.want, tt.fits)
 		}
 	}
 	if got, fits := (levels.Ladder{}).LongestFit(time.Hour); fits || got != (levels.Level{}) {
 		t.Errorf("without levels: %v, %v; want the zero level, false", got, fits)
 	}
 	if n := testing.AllocsPerRun(100, func() { l.LongestFit(time.Minute) }); n != 0 {
-		t.Errorf("LongestWithin allocates %.0f times, want 0", n)
+		t.Errorf("LongestFit allocates %.0f times, want 0", n)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-func TestShorter(t *testing.T) {
+func TestShorterLevel(t *testing.T) {
 	l := mustParse(t, "1s 2s 1m 1h")
 	tests := []struct{ from, want string }{
 		{"1h", "1m"},
@@ -187,7 +187,7 @@ func TestShorter(t *testing.T) {
 		from := mustParse(t, tt.from).Levels()[0]
 		got, ok := l.ShorterLevel(from)
 		if want := tt.want; got.Name != want || ok != (want != "") {
-			t.Errorf("Shorter(%s) = %q, %v; want %q", tt.from, got.Name, ok, want)
+			t.Errorf("ShorterLevel(%s) = %q, %v; want %q", tt.from, got.Name, ok, want)
 		}
 	}
 }

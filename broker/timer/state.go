@@ -22,7 +22,7 @@ const StaleFor = 10 * time.Second
 // State is the state of a timer: the last entry of its subject, as the leader of the stream returns it. If a client has
 // published over a firing, State is the firing, or its outcome.
 type State struct {
-	NoEntry      bool      // the subject has no entry; it was read after LastSeq
+	NoEntry      bool      // the subject had no entry when the stream had reached LastSeq
 	LastSeq      uint64    // a sequence that the stream has reached; its last one if no entry is as new as the generation
 	Created      time.Time // when the stream was created
 	EndConfirmed bool      // for at least StaleFor, the leader has reported that the stream ends below the generation

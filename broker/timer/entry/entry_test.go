@@ -113,7 +113,7 @@ func TestCancelEntry(t *testing.T) {
 		"delaytimer.k.orders x": false,
 	} {
 		if got := entry.ValidSubject(policy, subject); got != want {
-			t.Errorf("CanName(%q) = %t, want %t", subject, got, want)
+			t.Errorf("ValidSubject(%q) = %t, want %t", subject, got, want)
 		}
 	}
 }

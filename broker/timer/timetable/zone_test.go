@@ -151,8 +151,8 @@ func TestNamedTimes(t *testing.T) {
 	}
 }
 
-// TestUpcoming: the occurrences show where the clocks change.
-func TestUpcoming(t *testing.T) {
+// TestOccurrences: the occurrences show where the clocks change.
+func TestOccurrences(t *testing.T) {
 	table, err := Parse(Settings{Cron: "30 2 * * *", Zone: "Europe/Berlin"})
 	if err != nil {
 		t.Fatal(err)
