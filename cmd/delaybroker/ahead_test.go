@@ -46,7 +46,7 @@ func TestAheadOutput(t *testing.T) {
 	}
 	out = o.must("ahead", "--for", "20h", "--by", "minute")
 	if lines := strings.Count(out, "\n"); lines > 12 || !strings.Contains(out, "more minutes without a due message") {
-		t.Errorf("%d lines, want empty ones left out:\n%s", lines, out)
+		t.Errorf("%d lines, want no line for a minute without a due message:\n%s", lines, out)
 	}
 	const many = 5000
 	for range many {

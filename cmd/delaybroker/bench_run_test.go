@@ -26,7 +26,7 @@ func benchEnv(t *testing.T, more ...string) (environ []string, dir string) {
 	return append([]string{"DELAY_LEVELS=1s 2s 5s", "TMPDIR=" + dir}, more...), dir
 }
 
-// TestBenchRunsEachScenario runs each scenario for the named sides. It checks the counts, and that no file is left. It
+// TestBenchRunsEachScenario runs each scenario for the named sides. It checks the counts, and that no file remains. It
 // does not check the speed, because the scenarios run in parallel.
 func TestBenchRunsEachScenario(t *testing.T) {
 	natstest.SkipShort(t)
@@ -196,7 +196,8 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// If a run is killed, its processes end too. Its marker stays, by which the next run finds its streams.
+// If a run is killed, the processes of the run end too. The marker of the run stays: by the marker, the next run finds
+// the streams.
 func TestBenchKilled(t *testing.T) {
 	t.Parallel()
 	s, js := startBenchServer(t)
@@ -206,7 +207,7 @@ func TestBenchKilled(t *testing.T) {
 		t.Fatalf("got %d connections, want %d and those of a run", got, before)
 	}
 	natstest.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait() // reports the kill
+	_ = cmd.Wait() // the error is the kill
 	eventually(t, "end of its processes", func() bool { return s.NumClients() == before })
 	marked := slices.ContainsFunc(benchStreams(t, js), func(name string) bool { return strings.HasSuffix(name, "-RUN") })
 	if !marked {

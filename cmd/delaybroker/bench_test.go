@@ -38,8 +38,8 @@ func TestBenchFlags(t *testing.T) {
 	}
 }
 
-// Without named timers there is nothing to measure. The command runs in its own process: if it began a run, it would
-// start its own program again, which must not be this test.
+// "bench timers" fails if the settings exclude named timers. The command runs in its own process: if it began a run, it
+// would start its own program again, which must not be this test.
 func TestBenchOfTimersNeedsTimers(t *testing.T) {
 	t.Parallel()
 	for _, scenario := range []string{"timers", "rounds"} {
@@ -116,7 +116,7 @@ func TestFormatFigure(t *testing.T) {
 	}
 }
 
-// The table of bench has the main numbers. With --wide it has all.
+// The table of bench has the main metrics. With --wide it has all metrics.
 func TestBenchColumns(t *testing.T) {
 	report := &bench.Report{
 		Plan: bench.Plan{Scenario: bench.Steady, Rounds: 1},

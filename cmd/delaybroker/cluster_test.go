@@ -22,7 +22,7 @@ import (
 )
 
 // TestReadsOnCluster runs every reading command, and reads the page, on each server of a healthy cluster in turn, while
-// leaders change. No read may fail. READS is the number of reads, 100 by default.
+// leaders change. No read may fail. The environment variable READS is the number of reads, 100 by default.
 func TestReadsOnCluster(t *testing.T) {
 	natstest.SkipShort(t)
 	if inOwnProcess(t) {
@@ -121,7 +121,7 @@ func (c *readCluster) read(address, read string) error {
 	if !ok {
 		out, errs, err := runCommand(c.t, "", strings.Fields(read)...)
 		if errors.Is(err, errWarnings) {
-			err = nil // expected: the three servers share one disk
+			err = nil // doctor warns that the three servers share one disk
 		}
 		if err != nil {
 			return fmt.Errorf("got %w\n%s%s", err, out, errs)

@@ -109,8 +109,8 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// TestHelpWithArguments: help together with other arguments is a usage error, since the command does not run. So -h is
-// a key only after --.
+// TestHelpWithArguments: help together with other arguments is a usage error, since the command does not run. A timer's
+// key -h must follow --.
 func TestHelpWithArguments(t *testing.T) {
 	o := streamsOnly(t)
 	o.must("pub", "orders.x", "x", "--in", "1h", "--key=-h")
@@ -130,7 +130,7 @@ func TestHelpWithArguments(t *testing.T) {
 	wantOutcome(t, o, 0, "cancelled", "timers", "cancel", "--", "-h", "orders.x")
 }
 
-// The shell's completion offers the values of a flag that has few.
+// The shell's completion offers the values of a flag that has few values.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
 		"__complete dead ls --code ":     "undelivered\n",

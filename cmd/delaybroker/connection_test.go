@@ -44,8 +44,8 @@ func TestConnectionFlags(t *testing.T) {
 	wantCommandError(t, 2, []string{"unknown flag"}, "version", "--server", s.ClientURL())
 }
 
-// Every command that connects to NATS has the flags for the connection. The listed commands connect to no server, or to
-// their own.
+// Every command that connects to NATS has the flags for the connection. The commands in without connect to no server,
+// or to a server of their own.
 func TestEveryCommandHasConnectionFlags(t *testing.T) {
 	without := []string{"demo", "healthcheck", "size", "version", "help", "completion"}
 	a := &app{Printer: terminal.Printer{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}

@@ -38,12 +38,12 @@ func TestDiskFullAtStart(t *testing.T) {
 	publish(t, js, "delay.5s.x", "accepted before")
 	nc.Close()
 	natstest.NoError(t, broker.Process.Kill())
-	_ = broker.Wait() // reports the kill
+	_ = broker.Wait() // the error is the kill
 
 	ballast := filepath.Join(dir, "ballast")
 	fillDisk(t, ballast)
 	broker, log = startProcess(t, environ...)
-	hung := time.AfterFunc(timeout, func() { _ = broker.Process.Kill() }) // ends a broker that runs
+	hung := time.AfterFunc(timeout, func() { _ = broker.Process.Kill() }) // the broker should end by itself
 	err := broker.Wait()
 	hung.Stop()
 	if code := broker.ProcessState.ExitCode(); code != 1 || err == nil {

@@ -105,7 +105,7 @@ func TestDoctorFine(t *testing.T) {
 	if !strings.Contains(out, "\n              do     ") || strings.Contains(out, "\x1b") {
 		t.Errorf("got %q, want the advice, without colours", out)
 	}
-	for line := range strings.Lines(out) { // long findings are paragraphs
+	for line := range strings.Lines(out) { // a long finding has several lines
 		if n := len(strings.TrimRight(line, "\n")); n > 80 {
 			t.Errorf("got a line of %d characters, want at most 80: %q", n, line)
 		}
@@ -159,8 +159,8 @@ func TestDoctorConfiguration(t *testing.T) {
 	}
 }
 
-// Doctor asks a broker on this host again before it reports the answer, since a start is no finding. It checks
-// separately whether the broker's loops run, because a restart repairs them.
+// If the broker on this host is not ready, doctor asks the broker again before it reports that, since the broker may be
+// starting. Doctor checks separately whether the broker's loops run, because a restart repairs a stuck loop.
 func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 	natstest.SkipShort(t)
 	if inOwnProcess(t) {

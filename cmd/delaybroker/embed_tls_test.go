@@ -23,7 +23,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// certify writes a certificate for 127.0.0.1, which is its own authority, and its key into a directory.
+// certify writes a self-signed certificate for 127.0.0.1 and its key into a directory.
 func certify(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -59,8 +59,8 @@ func clientCertificate(t *testing.T) (certificate, key, ask string) {
 	return certificate, filepath.Join(dir, "key.pem"), fmt.Sprintf("verify: true, ca_file: %q", certificate)
 }
 
-// After a restart because of a full disk, the server still accepts its user. The broker's connections accept the
-// server, even if its certificate was replaced.
+// After a restart because of a full disk, the embedded server still accepts the user in the settings. The broker's
+// connections accept the server, even if the certificate was replaced.
 func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	if inOwnProcess(t) {
 		return

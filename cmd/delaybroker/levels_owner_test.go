@@ -89,7 +89,8 @@ func TestLevelsWithoutStatusPermission(t *testing.T) {
 	o.fillIdleLane()
 	s, err := o.js.Stream(t.Context(), "DELAY_5m")
 	natstest.NoError(t, err)
-	for name := range s.ConsumerNames(t.Context()).Name() { // as the server does after five minutes without activity
+	for name := range s.ConsumerNames(t.Context()).Name() {
+		// The server itself removes the consumer after five minutes without activity.
 		natstest.NoError(t, o.js.DeleteConsumer(t.Context(), "DELAY_5m", name))
 	}
 	login(t, "limited", "limited")

@@ -108,7 +108,7 @@ func TestPasswordWithUnescapedAt(t *testing.T) {
 	}
 }
 
-// A second start on a host reports the program that uses the port, besides the port.
+// A second start on a host reports the port, and the program that uses the port.
 func TestSecondStart(t *testing.T) {
 	embeddedEnv(t)
 	probes := natstest.FreeAddress(t)

@@ -47,7 +47,7 @@ func TestServePage(t *testing.T) {
 		}
 	}
 	_, js := connect(t, ready["server"].(string))
-	publish(t, js, "delay.1h.orders.x", "{}") // a message that changes lanes may not be counted
+	publish(t, js, "delay.1h.orders.x", "{}") // stays in one lane: a message that changes lanes may not be counted
 	plan, result := actOnPage(t, address, `{"verb":"pause","target":"orders.>"}`)
 	if plan != "pause orders.>: 1 message now pending, and all later messages, will wait when due" {
 		t.Errorf("got the plan %q", plan)

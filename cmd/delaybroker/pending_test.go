@@ -86,7 +86,7 @@ func TestPendingWhileServing(t *testing.T) {
 		return
 	}
 	o := newTestServer(t, server.Options{})
-	t.Setenv("DELAY_LEVELS", "1s 2h") // few hops: a message that changes lanes may not be counted
+	t.Setenv("DELAY_LEVELS", "1s 2h") // for few hops: a message that changes lanes may not be counted
 	o.serve()
 	if _, err := o.nc.Subscribe("orders.*", func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestEveryGrantOfOperatorIsNeeded removes each line of the operator's permissions in turn.
+// TestEveryGrantOfOperatorIsNeeded removes each line of the operator's permissions in turn. Then a command must fail.
 func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 	t.Run("with all of them", func(t *testing.T) {
 		if inOwnProcess(t) {
@@ -62,7 +62,7 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 			return fmt.Errorf("where left a consumer on %s", info.Config.Name)
 		}
 	}
-	out, _, _ := o.run("doctor", "--json", "--skip", "rights") // it has warnings
+	out, _, _ := o.run("doctor", "--json", "--skip", "rights") // the error is that doctor has warnings
 	for _, part := range []string{"as operator in account", "streams, limit none", "the server accepted a trial message"} {
 		if !strings.Contains(out, part) {
 			return fmt.Errorf("doctor does not report %q", part)

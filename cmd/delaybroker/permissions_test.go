@@ -118,9 +118,9 @@ func TestServeAsFourUsers(t *testing.T) {
 	t.Run("the operator follows the runbook", func(t *testing.T) {
 		o.context("NATS_CONTEXT", "operator")
 		for _, command := range runbook(t) {
-			if words := strings.Fields(command); words[1] != "provision" { // a job runs it, as the user of that name
+			if words := strings.Fields(command); words[1] != "provision" { // the user provision runs this command
 				out, errs, err := o.run(words[1:]...)
-				// It warns about the single replica. There is no journal, and no such message.
+				// Other errors are expected: one replica, no journal, and no message with the id.
 				if strings.Contains(fmt.Sprint(out, errs, err), "Violation") {
 					t.Errorf("%s: %v\n%s%s", command, err, out, errs)
 				}

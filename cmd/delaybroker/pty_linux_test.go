@@ -141,8 +141,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// In 80 columns the owner of a lane is shown completely. The stream is left out, since lane and delay determine its
-// name.
+// In 80 columns, levels shows the owner of a lane completely. It leaves out the column of the stream, since lane and
+// delay determine the stream's name.
 func TestLevelsShowWholeOwner(t *testing.T) {
 	x := openScreen(t, 80, 24)
 	a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}

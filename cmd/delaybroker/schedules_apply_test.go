@@ -67,7 +67,8 @@ func TestSchedulesApply(t *testing.T) {
 	wantParts(t, o.must("timers", "ls", "--json"), `"once"`)
 }
 
-// TestSchedulesApplyContinues: after a failed change, the others are still made. The exit code reports the failure.
+// TestSchedulesApplyContinues: after a failed change, apply still makes the other changes. The exit code reports the
+// failure.
 func TestSchedulesApplyContinues(t *testing.T) {
 	o := streamsOnly(t)
 	large := "'" + strings.Repeat("x", 1<<20) + "'"

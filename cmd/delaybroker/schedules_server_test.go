@@ -75,5 +75,6 @@ func TestVerbsOnServerSchedules(t *testing.T) {
 	if got := o.must("timers", "ls"); got != "no timers\n" {
 		t.Errorf("at the end, timers ls prints %q", got)
 	}
-	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", every) // until DELAY_TIMER_HISTORY has passed
+	// The outcome of a repeated cancel is the same until DELAY_TIMER_HISTORY has passed.
+	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", every)
 }

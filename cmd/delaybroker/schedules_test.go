@@ -76,7 +76,7 @@ func TestSchedulesVerbs(t *testing.T) {
 	if view.Name != "pulse" || view.Table != "every 15m" || view.Rounds != 3 || string(view.Payload) != "tick" {
 		t.Errorf("show --json prints %+v", view)
 	}
-	wantOutcome(t, o, 4, "not_found", in("show once")...) // it fires once
+	wantOutcome(t, o, 4, "not_found", in("show once")...) // the timer once does not recur
 	wantOutcome(t, o, 4, "not_found", in("rm nobody")...)
 	wantOutcome(t, o, 0, "cancelled", in("rm pulse")...)
 	wantOutcome(t, o, 4, "not_found", in("show pulse")...)
@@ -101,8 +101,8 @@ func TestSchedulesNext(t *testing.T) {
 		t.Fatalf("no change of clocks in %q", rows)
 	}
 	wantRows(t, []string{rows[forward], rows[back]}, [][]string{
-		{"T03:00:00+02:00", "CEST"}, // half past two does not exist
-		{"T02:30:00+01:00", "CET"},  // the day after the one on which it occurs twice
+		{"T03:00:00+02:00", "CEST"}, // on this day, half past two does not exist
+		{"T02:30:00+01:00", "CET"},  // on the day before, half past two occurs twice
 	})
 	o.must("schedules", "add", "pulse", "--every", "15m", "--target", "x.y", "--first", "2036-01-01T00:05:00Z",
 		"--rounds", "3")
@@ -217,8 +217,8 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantCommandError(t, 2, []string{"only a recurring timer"}, "schedules", "pause", "once", "--target", "reports.once")
 }
 
-// TestSchedulesAddTimeout: add finds another entry, and then JetStream does not answer. The command has the timeout of
-// the others.
+// TestSchedulesAddTimeout: add finds another entry, and then JetStream does not answer. The command ends after
+// timersTimeout, like the other commands.
 func TestSchedulesAddTimeout(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

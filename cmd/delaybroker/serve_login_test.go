@@ -48,7 +48,7 @@ func TestServeLogsMissingPermission(t *testing.T) {
 	}
 }
 
-// If the server rejects the credentials at the start, the settings have a mistake.
+// If an external server rejects the credentials at the start, serve ends with exit code 1.
 func TestServeEndsWithRejectedCredentials(t *testing.T) {
 	if inOwnProcess(t) {
 		return

@@ -92,7 +92,7 @@ func firstOf(t *testing.T, js jetstream.JetStream, stream string) string {
 	return string(kept.Data())
 }
 
-// With DELAY_PROVISION=verify, serve creates no streams. Without it, the first start creates them.
+// With DELAY_PROVISION=verify, serve creates no streams. With the default, the first start creates them.
 func TestServeVerifies(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
 	externalEnv(t, s.ClientURL())

@@ -30,8 +30,9 @@ func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	return connect(t, c.Access.URL)
 }
 
-// subscribing runs sub, and returns when its subscription is complete. The reader returns its lines.
-func subscribing(t *testing.T, args ...string) (lines func() string, result chan error) {
+// runSub runs sub until the test ends. nextLine waits for the next line of the output. result receives the error of the
+// command.
+func runSub(t *testing.T, args ...string) (nextLine func() string, result chan error) {
 	t.Helper()
 	r, w := io.Pipe()
 	texts := make(chan string, 100)
@@ -68,7 +69,7 @@ func TestSub(t *testing.T) {
 		return
 	}
 	startForClients(t)
-	next, result := subscribing(t, "orders.>", "--count", "2")
+	next, result := runSub(t, "orders.>", "--count", "2")
 	head := []string{"TIME", time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"}
 	if got, want := strings.Fields(next()), head; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -98,7 +99,7 @@ func TestSubJSON(t *testing.T) {
 		return
 	}
 	startForClients(t)
-	next, result := subscribing(t, "orders.>", "--count", "2", "--json")
+	next, result := runSub(t, "orders.>", "--count", "2", "--json")
 	nc, js := connectSettings(t)
 	// JSON has no header line that shows when the subscription exists. A request without a subscriber is answered at once.
 	for err := nats.ErrNoResponders; errors.Is(err, nats.ErrNoResponders); {
@@ -138,7 +139,7 @@ func TestSubJSON(t *testing.T) {
 
 func TestSubShowsHeaders(t *testing.T) {
 	startForClients(t)
-	next, result := subscribing(t, "orders.>", "--count", "1", "--headers")
+	next, result := runSub(t, "orders.>", "--count", "1", "--headers")
 	next()
 	nc, _ := connectSettings(t)
 	m := nats.NewMsg("orders.now")

@@ -84,8 +84,8 @@ func TestWhereNeverStored(t *testing.T) {
 	}
 }
 
-// Many messages are searched. Some of them would end a consumer of nats.go, and one has the broker's header on a
-// client's subject.
+// The command where searches many messages. Some of them would end a consumer of nats.go, and one has the broker's
+// header on a client's subject.
 func TestWhereSearches(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
@@ -136,7 +136,7 @@ func dueInAnHour(id message.ID) nats.Header {
 	}
 }
 
-// pub may know only the acknowledgement of a message.
+// The command pub may print only the stream and the sequence of a message.
 func TestWhereByStreamAndSequence(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
