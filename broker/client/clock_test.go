@@ -57,7 +57,7 @@ func TestNeverEarlyByAWrongClock(t *testing.T) {
 					return c.In(context.Background(), "shop.x", delay, b)
 				})
 			}
-			// If the client's clock is ahead, the second time has passed by that clock.
+			// By a client's clock that is ahead, the time in 1999 ms has already passed.
 			for _, delay := range []time.Duration{90 * time.Minute, 1999 * time.Millisecond, 500*time.Millisecond + 1} {
 				ask("at "+delay.String()+", ", delay, func(b []byte) (client.Receipt, error) {
 					return c.At(context.Background(), "shop.x", now.Add(delay), b)

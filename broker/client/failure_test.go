@@ -54,7 +54,7 @@ func TestFull(t *testing.T) {
 		_, err := c.In(t.Context(), "shop.x", time.Hour, nil)
 		wantError(t, err, client.ErrFull)
 		if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") {
-			t.Errorf("got %v, want the server's words too", err)
+			t.Errorf("got %v, want the server's error text too", err)
 		}
 	})
 }

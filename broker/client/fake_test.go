@@ -131,7 +131,7 @@ func kindsOf(err error) []string {
 func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	w := writer{c, d, d.now()}
-	receipt := w.in("shop.a", 90*time.Minute, "a level")
+	receipt := w.publishIn("shop.a", 90*time.Minute, "a level")
 	w.lookup("lookup", receipt)
 	w.publishValid()
 	w.publishInvalid()
@@ -139,7 +139,7 @@ func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)
 	pass(time.Second)
 	w.at("shop.g", w.began, "a time in the past")
 	pass(0)
-	w.in("shop.g", -time.Second, "a negative delay")
+	w.publishIn("shop.g", -time.Second, "a negative delay")
 	pass(0)
 	p := c.Publisher(2)
 	for i := range 5 {
@@ -152,9 +152,9 @@ func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)
 		t.Errorf("close: %v", err)
 	}
 	pass(20 * time.Second)
-	w.in("shop.b", 17*time.Minute, "before the end of the duplicate window", client.ID("b/1"))
+	w.publishIn("shop.b", 17*time.Minute, "before the end of the duplicate window", client.ID("b/1"))
 	pass(10 * time.Second)
-	w.in("shop.b", 17*time.Minute, "after the duplicate window", client.ID("b/1"))
+	w.publishIn("shop.b", 17*time.Minute, "after the duplicate window", client.ID("b/1"))
 	pass(8 * time.Hour)
 	w.lookup("lookup again", receipt)
 }
@@ -166,7 +166,7 @@ type writer struct {
 	began time.Time
 }
 
-func (w writer) in(target string, delay time.Duration, body string, opts ...client.Option) client.Receipt {
+func (w writer) publishIn(target string, delay time.Duration, body string, opts ...client.Option) client.Receipt {
 	r, err := w.c.In(context.Background(), target, delay, []byte(body), opts...)
 	w.d.receipt(fmt.Sprintf("in %s to %s", delay, target), r, err)
 	return r
@@ -190,38 +190,39 @@ func (w writer) lookup(name string, receipt client.Receipt) {
 // publishValid publishes valid requests, with all options.
 func (w writer) publishValid() {
 	now := w.began
-	w.in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
+	w.publishIn("shop.b", 17*time.Minute, "all options",
+		client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
 		client.Deliver(client.ModeCore), client.TTL(90*time.Second), client.RateKey("t7"),
 		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
-	w.in("shop.b", 17*time.Minute, "a duplicate", client.ID("b/1"))
-	w.in("shop.c", 1500*time.Millisecond, "1.5 s")
-	w.in("shop.c", 7*time.Hour+13*time.Minute+12345678901, "odd", client.ExpiresAt(now.Add(10*time.Hour)))
+	w.publishIn("shop.b", 17*time.Minute, "a duplicate", client.ID("b/1"))
+	w.publishIn("shop.c", 1500*time.Millisecond, "1.5 s")
+	w.publishIn("shop.c", 7*time.Hour+13*time.Minute+12345678901, "odd", client.ExpiresAt(now.Add(10*time.Hour)))
 	w.at("shop.d", now.Add(2*time.Hour+250*time.Microsecond), "rounded up", client.TTL(client.Forever))
 	w.at("shop.d", now.Add(2*time.Hour), "on the second")
 	w.level("shop.e", "30m", "thirty")
 	w.level("shop.e", "7777s", "no level")
 	w.level("shop.e", "10s", "until", client.Until(now.Add(12345678901)))
 	w.level("shop.e", "7777s", "no level, until", client.Until(now.Add(7777123456789)))
-	w.in("shop.f", 365*24*time.Hour, "in a year")
+	w.publishIn("shop.f", 365*24*time.Hour, "in a year")
 }
 
 // publishInvalid publishes requests that fail at the call.
 func (w writer) publishInvalid() {
 	now := w.began
-	w.in("shop.*", time.Minute, "")
-	w.in("", time.Minute, "")
-	w.in("delay.1m.shop", time.Minute, "")
-	w.in("shop.a", 367*24*time.Hour, "")
-	w.in("shop.a", time.Minute, "", client.Deliver("pigeon"))
-	w.in("shop.a", time.Minute, "", client.MaxAttempts(21))
-	w.in("shop.a", time.Minute, "", client.RateKey("a b"))
-	w.in("shop.a", time.Minute, "", client.Header("Nats-Rollup", "all"))
-	w.in("shop.a", time.Minute, "", client.Until(now.Add(time.Hour)))
+	w.publishIn("shop.*", time.Minute, "")
+	w.publishIn("", time.Minute, "")
+	w.publishIn("delay.1m.shop", time.Minute, "")
+	w.publishIn("shop.a", 367*24*time.Hour, "")
+	w.publishIn("shop.a", time.Minute, "", client.Deliver("pigeon"))
+	w.publishIn("shop.a", time.Minute, "", client.MaxAttempts(21))
+	w.publishIn("shop.a", time.Minute, "", client.RateKey("a b"))
+	w.publishIn("shop.a", time.Minute, "", client.Header("Nats-Rollup", "all"))
+	w.publishIn("shop.a", time.Minute, "", client.Until(now.Add(time.Hour)))
 	w.level("shop.a", "1.5s", "")
 	w.level("shop.a", "soon", "")
 	w.level("shop.a", "1m", "", client.Until(now.Add(time.Second)))
 	w.at("shop.a", time.Time{}, "")
-	w.in("shop.a", time.Minute, strings.Repeat("x", 1<<20-4<<10+1))
-	w.in("shop.a", 301*time.Second, strings.Repeat("x", 1<<20-8<<10+1))
-	w.in("shop.a", 301*time.Second, strings.Repeat("x", 1<<20+1))
+	w.publishIn("shop.a", time.Minute, strings.Repeat("x", 1<<20-4<<10+1))
+	w.publishIn("shop.a", 301*time.Second, strings.Repeat("x", 1<<20-8<<10+1))
+	w.publishIn("shop.a", 301*time.Second, strings.Repeat("x", 1<<20+1))
 }

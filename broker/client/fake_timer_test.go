@@ -23,17 +23,17 @@ func timersOn(t *testing.T) broker.Config {
 // states and arrivals are equal. Generations differ: the broker stores its own entries between the clients' entries.
 func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	checkFake(t, timersOn(t), timers, (*diary).fired, 40, 6)
+	checkFake(t, timersOn(t), timerScenario, (*diary).recordFiring, 40, 6)
 }
 
 // TestFakeDebouncesLikeTheBroker: on a real broker and on the fake, calls with Debounce postpone a timer up to the
 // maximum wait after the first call. A move ends the run.
 func TestFakeDebouncesLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	checkFake(t, timersOn(t), debounces, (*diary).fired, 0, 3)
+	checkFake(t, timersOn(t), debounceScenario, (*diary).recordFiring, 0, 3)
 }
 
-func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration)) {
+func debounceScenario(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration)) {
 	t.Helper()
 	call := func(times int) {
 		for i := range times {
@@ -53,8 +53,8 @@ func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration
 	pass(2 * time.Hour)
 }
 
-// fired records the delivery of a timer.
-func (d *diary) fired(m *nats.Msg) {
+// recordFiring records the delivery of a timer.
+func (d *diary) recordFiring(m *nats.Msg) {
 	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,12 +62,12 @@ func (d *diary) fired(m *nats.Msg) {
 		m.Header["X-Mine"]))
 }
 
-// timers sets, moves, cancels and reads timers.
-func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
+// timerScenario sets, moves, cancels and reads timers.
+func timerScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	k := newKeeper(t, c, d, pass)
-	k.sets()
-	k.sizes()
+	k.publishSets()
+	k.setLarge()
 	pass(time.Second)
 	if state, err := c.Timer(t.Context(), "i", "shop.i"); err != nil || state.State != client.StatePending {
 		t.Errorf("the largest timer: got %s, %v, want pending", state.State, err)
@@ -76,14 +76,14 @@ func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 		t.Error(err)
 	}
 	pass(30 * time.Second)
-	k.in("h", 0)
+	k.publishIn("h", 0)
 	k.cancel("h", k.generation["h"])
-	k.in("h", time.Hour, client.IfAbsent())
+	k.publishIn("h", time.Hour, client.IfAbsent())
 	pass(2 * time.Minute) // the broker removes ended timers some time after DELAY_TIMER_HISTORY
 	for _, key := range []string{"a", "b", "c", "f", "g", "h"} {
 		k.note("later", key, client.Receipt{}, nil)
 	}
-	k.in("b", time.Minute, client.IfAbsent())
+	k.publishIn("b", time.Minute, client.IfAbsent())
 	k.move("g", k.generation["g"], 0)
 	k.cancel("g", k.generation["g"])
 	pass(time.Hour)
@@ -129,7 +129,7 @@ func (k keeper) set(key string, r client.Receipt, err error) {
 	}
 }
 
-func (k keeper) in(key string, delay time.Duration, opts ...client.Option) {
+func (k keeper) publishIn(key string, delay time.Duration, opts ...client.Option) {
 	r, err := k.c.In(context.Background(), "shop."+key, delay, []byte(delay.String()), append(opts, client.Key(key))...)
 	k.set(key, r, err)
 	k.settle(delay)
@@ -158,34 +158,34 @@ func (k keeper) cancelAny(key string) {
 	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
 }
 
-// sets sets, moves and cancels timers.
-func (k keeper) sets() {
-	k.in("a", time.Minute, client.IfAbsent())
-	k.in("a", time.Minute, client.IfAbsent())
+// publishSets sets, moves and cancels timers.
+func (k keeper) publishSets() {
+	k.publishIn("a", time.Minute, client.IfAbsent())
+	k.publishIn("a", time.Minute, client.IfAbsent())
 	first := k.generation["a"]
-	k.in("a", 2*time.Minute)
+	k.publishIn("a", 2*time.Minute)
 	k.move("a", first, time.Hour)
 	k.cancel("a", first)
 	k.move("a", k.generation["a"], 3*time.Minute)
-	k.in("b", time.Minute, client.Expires(time.Minute), client.MaxAttempts(2), client.Deliver(client.ModeCore))
+	k.publishIn("b", time.Minute, client.Expires(time.Minute), client.MaxAttempts(2), client.Deliver(client.ModeCore))
 	k.cancel("b", k.generation["b"])
 	k.cancel("b", k.generation["b"])
-	k.in("b", time.Minute, client.IfAbsent())
-	k.in("c", time.Hour)
+	k.publishIn("b", time.Minute, client.IfAbsent())
+	k.publishIn("c", time.Hour)
 	k.cancelAny("c")
 	k.cancelAny("d")
 	k.at("e", k.began.Add(80*time.Second+1))
 	k.at("f", k.began.Add(time.Hour))
 	k.at("f", k.began.Add(4*time.Minute+1), client.IfGeneration(k.generation["f"]))
-	k.in("g", 20*time.Minute)
+	k.publishIn("g", 20*time.Minute)
 	for _, key := range []string{"", "_a", "a.b", "a b", "a*", ">", strings.Repeat("x", 129)} {
-		k.in(key, time.Hour)
+		k.publishIn(key, time.Hour)
 		k.cancel(key, 1)
 	}
 }
 
-// sizes sets timers that are too large, and the largest valid timer.
-func (k keeper) sizes() {
+// setLarge sets timers that are too large, and the largest valid timer.
+func (k keeper) setLarge() {
 	header := len("NATS/1.0\r\nDelay-For: 1h\r\n\r\n")
 	for _, size := range []int{1 << 20, 1<<20 - 4<<10 - header, 1<<20 - 8<<10 - header + 1, 1<<20 - 8<<10 - header} {
 		r, err := k.c.In(context.Background(), "shop.i", time.Hour, make([]byte, size), client.Key("i"))

@@ -30,7 +30,7 @@ func TestLevelSavesTheIntake(t *testing.T) {
 			want[l.Delay] = "DELAY_" + l.Name
 		}
 		for delay, stream := range want {
-			r, n := in(t, c, nc, delay)
+			r, n := publishIn(t, c, nc, delay)
 			if r.Stream != stream || n != 1 {
 				t.Errorf("%s: got %s in %d publishes, want %s in one", delay, r.Stream, n, stream)
 			}
@@ -38,8 +38,8 @@ func TestLevelSavesTheIntake(t *testing.T) {
 	})
 }
 
-// in publishes a message, and returns the receipt and the number of publishes.
-func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (client.Receipt, uint64) {
+// publishIn publishes a message, and returns the receipt and the number of publishes.
+func publishIn(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (client.Receipt, uint64) {
 	t.Helper()
 	sent := nc.Stats().OutMsgs
 	r, err := c.In(t.Context(), "shop.x", delay, nil)
@@ -49,9 +49,9 @@ func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (cli
 	return r, nc.Stats().OutMsgs - sent
 }
 
-// TestLevelThatIsGone: a level with an unusual name saves a hop while it accepts messages. After the level is retired,
-// messages go through the intake, and are due at the same time, exact to the nanosecond. During the next minute, the
-// client does not use the level's subject.
+// TestLevelThatIsGone: a level whose name is no plain duration saves a hop while it accepts messages. After the level
+// is retired, messages go through the intake, and are due at the same time, exact to the nanosecond. During the next
+// minute, the client does not use the level's subject.
 func TestLevelThatIsGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -60,7 +60,7 @@ func TestLevelThatIsGone(t *testing.T) {
 		stop := harness.StartBroker(t, s, cfg).Stop
 		c, nc := newClient(t, s, client.Config{Levels: "1s 5s 1m 2500s"})
 		snapshot := arrivals(t, nc)
-		if r, n := in(t, c, nc, delay); r.Stream != "DELAY_2500s" || n != 1 {
+		if r, n := publishIn(t, c, nc, delay); r.Stream != "DELAY_2500s" || n != 1 {
 			t.Errorf("got %s in %d publishes, want the level in one", r.Stream, n)
 		}
 		stop()
@@ -78,7 +78,7 @@ func TestLevelThatIsGone(t *testing.T) {
 		} {
 			time.Sleep(tt.pass)
 			stored := time.Now()
-			r, n := in(t, c, nc, delay)
+			r, n := publishIn(t, c, nc, delay)
 			if r.Stream != "DELAY_INTAKE" || n != tt.publishes || !r.Due.Equal(stored.Add(delay)) {
 				t.Errorf("%+v in %d publishes, want the intake in %d", r, n, tt.publishes)
 			}
@@ -157,7 +157,7 @@ func TestReadLevels(t *testing.T) {
 		wantError(t, c.ReadLevels(t.Context()), client.ErrNoBroker)
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s 3500s"), IntakeDurations: levels.PlainDurations()}
 		stop := harness.StartBroker(t, s, cfg).Stop
-		if r, _ := in(t, c, nc, 3500*time.Second); r.Stream != "DELAY_INTAKE" {
+		if r, _ := publishIn(t, c, nc, 3500*time.Second); r.Stream != "DELAY_INTAKE" {
 			t.Errorf("got %s, want the intake", r.Stream)
 		}
 		stop()
@@ -171,7 +171,7 @@ func TestReadLevels(t *testing.T) {
 			2500 * time.Second: "DELAY_2500s", time.Minute: "DELAY_60s", 5 * time.Second: "DELAY_5s",
 			3500 * time.Second: "DELAY_INTAKE", time.Hour: "DELAY_INTAKE",
 		} {
-			if r, n := in(t, c, nc, delay); r.Stream != stream || n != 1 {
+			if r, n := publishIn(t, c, nc, delay); r.Stream != stream || n != 1 {
 				t.Errorf("%s: got %s in %d publishes, want %s in one", delay, r.Stream, n, stream)
 			}
 		}

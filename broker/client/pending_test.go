@@ -21,11 +21,11 @@ import (
 // broker and on the fake. All outcomes, states and arrivals are equal.
 func TestFakeChangesLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	checkFake(t, timersOn(t), changes, (*diary).fired, 25, 5)
+	checkFake(t, timersOn(t), changeScenario, (*diary).recordFiring, 25, 5)
 }
 
-// changes changes timers in all states.
-func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
+// changeScenario changes timers in all states.
+func changeScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	k := newKeeper(t, c, d, pass)
 	ctx := context.Background()
@@ -42,7 +42,7 @@ func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration))
 		k.note(fmt.Sprint("postpone ", due), key, client.Receipt{}, err)
 	}
 	for _, key := range []string{"a", "b", "c", "e"} {
-		k.in(key, 10*time.Minute, client.Header("X-Mine", key), client.Expires(time.Hour))
+		k.publishIn(key, 10*time.Minute, client.Header("X-Mine", key), client.Expires(time.Hour))
 	}
 	series := []client.Option{client.Key("s"), client.Every(time.Hour), client.Rounds(3)}
 	if _, err := c.Schedule(ctx, "shop.s", []byte("s"), series...); err != nil {

@@ -15,12 +15,12 @@ import (
 // outcomes, states and arrivals are equal, except the generations.
 func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	checkFake(t, timersOn(t), series, (*diary).round, 20, 14)
+	checkFake(t, timersOn(t), seriesScenario, (*diary).recordRound, 20, 14)
 }
 
-// round records the arrival of a round, with a precision of a second. Two late rounds are a tenth of a second apart,
-// and a broker waits until the previous round is settled.
-func (d *diary) round(m *nats.Msg) {
+// recordRound records the arrival of a round, with a precision of a second. Two late rounds are a tenth of a second
+// apart, and a broker waits until the previous round is settled.
+func (d *diary) recordRound(m *nats.Msg) {
 	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -28,13 +28,13 @@ func (d *diary) round(m *nats.Msg) {
 		d.now().Sub(d.began).Truncate(time.Second), m.Subject, m.Data, a.Round, a.Series > 0, a.Due, m.Header["X-Mine"]))
 }
 
-// series sets, replaces, cancels and reads recurring timers.
-func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
+// seriesScenario sets, replaces, cancels and reads recurring timers.
+func seriesScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	k := recurring{newKeeper(t, c, d, pass)}
-	k.sets()
-	k.verbs()
-	k.misses()
+	k.publishSets()
+	k.sendRequests()
+	k.missRounds()
 	k.pass(time.Minute)
 	for _, key := range []string{"a", "d", "f"} {
 		k.note("after 20m", key, client.Receipt{}, nil)
@@ -60,8 +60,8 @@ func (k recurring) ask(name, key string, do func(context.Context, string, string
 	k.note(name, key, client.Receipt{}, do(context.Background(), key, "shop."+key))
 }
 
-// sets sets timers with all kinds of options, valid and invalid.
-func (k recurring) sets() {
+// publishSets sets timers with all kinds of options, valid and invalid.
+func (k recurring) publishSets() {
 	ctx := context.Background()
 	k.schedule("a", client.Every(10*time.Minute), client.Rounds(5), client.Expires(time.Minute),
 		client.Header("X-Mine", "1"))
@@ -93,8 +93,8 @@ func (k recurring) sets() {
 	k.note("without a key", "g", client.Receipt{}, err)
 }
 
-// verbs pauses, resumes and fires recurring timers, and a timer that fires once.
-func (k recurring) verbs() {
+// sendRequests pauses, resumes and fires recurring timers, and a timer that fires once.
+func (k recurring) sendRequests() {
 	for _, key := range []string{"a", "nobody", "a.b"} {
 		k.ask("pause", key, k.c.Pause)
 	}
@@ -117,8 +117,8 @@ func (k recurring) verbs() {
 	k.note("fire", "once", client.Receipt{}, err)
 }
 
-// misses makes series miss rounds by a pause, with each policy for missed rounds.
-func (k recurring) misses() {
+// missRounds makes series miss rounds by a pause, with each policy for missed rounds.
+func (k recurring) missRounds() {
 	ctx := context.Background()
 	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {
 		key := string(missed)

@@ -70,9 +70,9 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 	})
 }
 
-// TestTimerTellsWhatWasCancelled: after a cancel, Timer returns the generation that the cancel expected, and not the
+// TestCancelledGeneration: after a cancel, Timer returns the generation that the cancel expected, and not the
 // text of Delay-Cancel. After a cancel without an expectation, the generation is zero.
-func TestTimerTellsWhatWasCancelled(t *testing.T) {
+func TestCancelledGeneration(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, timersOn(t))

@@ -41,9 +41,9 @@ func TestTimeTokenIsNeverEarlier(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
-		at       time.Time
-		maxLater time.Duration // maximum by which the parsed time may be later
-		token    string
+		at        time.Time
+		tolerance time.Duration // maximum by which the parsed time may be later
+		token     string
 	}{
 		{now, 0, "2026-11-20T10:00:00Z"},
 		{now.Add(1), time.Millisecond, "1795168800001"},
@@ -60,13 +60,13 @@ func TestTimeTokenIsNeverEarlier(t *testing.T) {
 		if token != tt.token {
 			t.Errorf("%s: got %s, want %s", tt.at, token, tt.token)
 		}
-		// The message was stored before the requested time, so this is its due time.
+		// The message was stored before the requested time, so it is due at the requested time.
 		r, problem := Policy{Names: names}.Parse(Incoming{Stream: "S", At: time.Unix(0, 0), Subject: names.At(token, "x")})
 		if problem != nil {
 			t.Fatalf("%s: %v", token, problem)
 		}
-		if later := r.Due.Sub(tt.at); later < 0 || later > tt.maxLater {
-			t.Errorf("%s is parsed as a time that is %s later, want 0 to %s", token, later, tt.maxLater)
+		if later := r.Due.Sub(tt.at); later < 0 || later > tt.tolerance {
+			t.Errorf("%s is parsed as a time that is %s later, want 0 to %s", token, later, tt.tolerance)
 		}
 	}
 }

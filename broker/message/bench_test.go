@@ -6,8 +6,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// BenchmarkTravel measures the CPU cost of a message's headers: for a hop, which makes and seals them; for the next
-// lane, which parses them and verifies the seal; and for a delivery, which makes them.
+// BenchmarkTravel measures the CPU cost of a message's headers. For a hop, a broker makes and seals them. In the next
+// lane, a broker parses them and verifies the seal. For a delivery, a broker makes the headers of the target.
 func BenchmarkTravel(b *testing.B) {
 	keys := keysOf(secretOne)
 	p := message.Policy{Names: policy.Names, MaxDelay: policy.MaxDelay, Keys: keys}

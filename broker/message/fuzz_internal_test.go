@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/poison"
 )
 
-// FuzzInternalHeaders parses any header block on the broker's own subjects, with and without valid state headers before
-// it: another version may have accepted the message, or a user may have too many permissions.
+// FuzzInternalHeaders parses any header block on the broker's own subjects, alone or after valid state headers. Another
+// version of the broker, or a user with too many permissions, may publish such a block.
 func FuzzInternalHeaders(f *testing.F) {
 	for i, disguise := range poison.Disguises {
 		f.Add([]byte(disguise.Lines(poison.Headers[i%len(poison.Headers)])+"\r\nX-Order: 42\r\n"), uint8(i))

@@ -42,7 +42,7 @@ func FuzzSubject(f *testing.F) {
 			tokens := strings.SplitN(subject, ".", 3)
 			if len(tokens) != 3 || tokens[2] != r.Target ||
 				!slices.Contains([]string{"delay", "delayin", "delayat"}, tokens[0]) {
-				t.Errorf("%q: target %q, want the part behind the second token", subject, r.Target)
+				t.Errorf("%q: target %q, want the part after the second token", subject, r.Target)
 			}
 			again, problem := p.Parse(incoming(p.Names.Hop("1h", r.Target), wire(t, r.HopHeader())))
 			if problem != nil {

@@ -57,7 +57,7 @@ func hostile(rng *rand.Rand, prefix, tenant string) string {
 }
 
 // TestGrantReachesOwnTargetsOnly: a client whose NATS permissions end with "<tenant>.>" reaches only targets of this
-// tenant, by any accepted subject and by any dead letter.
+// tenant, whether its request is accepted or becomes a dead letter.
 func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -69,7 +69,7 @@ func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 	for _, prefix := range []string{"delay", "late-2", "d"} {
 		for _, tenant := range []string{"orders", "o"} {
 			names := mustNames(prefix)
-			p := message.Policy{Names: names, MaxDelay: 366 * day, HeaderTargets: []string{">"}} // the header switched on
+			p := message.Policy{Names: names, MaxDelay: 366 * day, HeaderTargets: []string{">"}} // any Delay-Target
 			var grants []string
 			for _, root := range []string{prefix, prefix + "in", prefix + "at", prefix + "timer"} {
 				grants = append(grants, root+".*."+tenant+".>")
@@ -103,7 +103,7 @@ func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 	}
 }
 
-// checkAccepted checks the rules for every request without a problem.
+// checkAccepted checks the properties of each accepted request.
 func checkAccepted(t testing.TB, p message.Policy, subject string, r message.Request) {
 	t.Helper()
 	if problem := p.CheckTarget(r.Target); problem != nil {

@@ -40,7 +40,7 @@ func TestReservedHeadersAreDropped(t *testing.T) {
 }
 
 // TestMisspeltHeader: a client's unknown Delay-* header is a problem, because a message with a misspelt Delay-Until
-// would be early. On our own subjects, such a header may come from a newer broker, and is dropped.
+// would be early. On the broker's own subjects, an unknown header may come from a newer broker, and is dropped.
 func TestMisspeltHeader(t *testing.T) {
 	for _, evil := range []string{"Delay-Untill: 2030-01-01T00:00:00Z", "Delay-At: 1h", "Delay-: a",
 		"Delay-Of-Tomorrow: a"} {
@@ -74,7 +74,7 @@ func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	for _, disguise := range poison.Disguises {
 		for _, evil := range poison.Headers {
 			if strings.HasPrefix(evil, "Delay-") {
-				continue // on our own subjects these headers are ours
+				continue // the broker writes these headers itself
 			}
 			what := fmt.Sprintf("%s, %s, on a hop", evil, disguise.Name)
 			b := strings.TrimSuffix(encode(t, hop), "\r\n") + disguise.Lines(evil) + "\r\n\r\n"

@@ -64,8 +64,8 @@ func TestLetterRoundTrip(t *testing.T) {
 	}
 }
 
-// TestParseLetterRefuses: a letter that no broker of this version wrote is a problem. The result has the code and the
-// target in the subject.
+// TestParseLetterRefuses: a letter with headers that no broker writes, or in a newer format, is a problem. The result
+// has the code and the target in the subject.
 func TestParseLetterRefuses(t *testing.T) {
 	r := mustParse(t, "delay.1h.orders.expire")
 	good := r.DeadHeader(message.Problemf(message.Undelivered, "refused"))
@@ -110,7 +110,7 @@ func TestParseLetterRefuses(t *testing.T) {
 	delete(old, "Delay-Format")
 	delete(old, "Delay-Hop")
 	if l, problem := policy.Names.ParseLetter(incoming(subject, old)); problem != nil || l.Hop != 0 {
-		t.Errorf("an old letter: got %+v, problem %v; want hop 0 and none", l, problem)
+		t.Errorf("an old letter: got %+v, problem %v; want hop 0 and no problem", l, problem)
 	}
 }
 

@@ -124,7 +124,7 @@ func TestOptions(t *testing.T) {
 				got.Mode, got.TTL, got.Expires, got.MsgID, want.Mode, want.TTL, want.Expires, want.MsgID)
 		}
 		if got.Due != due || got.User != nil {
-			t.Errorf("%s: due %v with headers %v, want %v without", tt.line, got.Due, got.User, due)
+			t.Errorf("%s: due %v with the headers %v, want %v without headers", tt.line, got.Due, got.User, due)
 		}
 	}
 }

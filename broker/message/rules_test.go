@@ -6,7 +6,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestRules: Lookup returns the value of the first rule whose pattern matches, also if it is zero, or else the default.
+// TestRules: Lookup returns the value of the first rule whose pattern matches, even a zero value. Without a match, it
+// returns the fallback.
 func TestRules(t *testing.T) {
 	rules := message.Rules[int]{
 		{Pattern: "shop.mail", Value: 0}, {Pattern: "shop.*", Value: 3}, {Pattern: "shop.mail", Value: 9},

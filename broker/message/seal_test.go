@@ -14,13 +14,13 @@ const (
 	secretTwo = "the second secret of the tests"
 )
 
-// sealedAt is the time from which the keys of the tests require a seal. It is before the time at.
+// sealedAt is the start of sealing for the keys of the tests, an hour before the messages of the tests.
 var sealedAt = at.Add(-time.Hour)
 
 func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets, sealedAt) }
 
-// sealing returns the policy of a broker with keys.
-func sealing(k *message.Keys) message.Policy {
+// sealingPolicy returns the policy of a broker with keys.
+func sealingPolicy(k *message.Keys) message.Policy {
 	p := policy
 	p.Keys = k
 	return p
@@ -40,7 +40,7 @@ func hopOf(t testing.TB, k *message.Keys, r message.Request, subject, body strin
 // with any headers of a client.
 func TestSealSurvivesTheWire(t *testing.T) {
 	k := keysOf(secretOne)
-	p := sealing(k)
+	p := sealingPolicy(k)
 	for what, r := range map[string]message.Request{
 		"plain": mustParse(t, "delay.1h.orders.expire"),
 		"full":  full(t),
@@ -88,18 +88,18 @@ func TestKeyRotation(t *testing.T) {
 		{"old, by both", both, old, ""}, {"new, by both", both, young, ""}, {"new, after", after, young, ""},
 		{"old, after", after, old, message.UnknownKey}, {"new, before", before, young, message.UnknownKey},
 	} {
-		_, problem := sealing(tt.keys).Parse(tt.in)
+		_, problem := sealingPolicy(tt.keys).Parse(tt.in)
 		if tt.code == "" && problem != nil || tt.code != "" && (problem == nil || problem.Code != tt.code) {
 			t.Errorf("%s: got %v, want %q", tt.what, problem, tt.code)
 		}
 		if tt.code == message.UnknownKey {
 			tt.in.KeysCurrent = true
-			_, problem = sealing(tt.keys).Parse(tt.in)
+			_, problem = sealingPolicy(tt.keys).Parse(tt.in)
 			wantProblem(t, tt.what+", with current keys", problem, message.BadInternal, "DELAY_SECRET")
 		}
 	}
 	again := message.NewKeys(nil, time.Time{})
-	if again.Replace([]string{secretOne}, sealedAt); sealing(again).Keys.DoubtMessage(old) != nil {
+	if again.Replace([]string{secretOne}, sealedAt); sealingPolicy(again).Keys.DoubtMessage(old) != nil {
 		t.Error("the seal of a key that Replace has added is not valid")
 	}
 }
@@ -126,7 +126,7 @@ func TestUnsealedBeforeStart(t *testing.T) {
 	} {
 		in := plain
 		in.At = tt.stored
-		got, problem := sealing(tt.keys).Parse(in)
+		got, problem := sealingPolicy(tt.keys).Parse(in)
 		if believed := problem == nil; believed != tt.believed {
 			t.Errorf("%s: got %v, want no problem: %t", tt.what, problem, tt.believed)
 		}
@@ -140,7 +140,7 @@ func TestUnsealedBeforeStart(t *testing.T) {
 	h := r.HopHeader()
 	keysOf(secretOne).SealMessage(subject, h, nil, sealedAt.Add(-1))
 	if !slices.Equal(h["Delay-Format"], []string{"1"}) || len(h["Delay-Seal"]) != 1 {
-		t.Errorf("before the time: format %q, seal %q; want 1, and a seal", h["Delay-Format"],
+		t.Errorf("before the start of sealing: format %q, seal %q; want format 1 and a seal", h["Delay-Format"],
 			h["Delay-Seal"])
 	}
 	clean := maps.Clone(h)

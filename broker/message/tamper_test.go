@@ -30,8 +30,8 @@ func (x *tampering) try(what string, in message.Incoming) {
 	}
 }
 
-// with returns the valid message with a changed header.
-func (x *tampering) with(change func(h message.Header)) message.Incoming {
+// edit returns the valid message with a changed header.
+func (x *tampering) edit(change func(h message.Header)) message.Incoming {
 	in := x.good
 	in.Header = make(message.Header)
 	for name, values := range x.good.Header {
@@ -45,11 +45,11 @@ func (x *tampering) with(change func(h message.Header)) message.Incoming {
 // sealed headers, its body and its seal. The seal is valid for none of the changed messages.
 func TestTampered(t *testing.T) {
 	k := keysOf(secretOne)
-	p := sealing(k)
+	p := sealingPolicy(k)
 	const subject = "delaysys.hop.2h.orders.expire"
 	good := hopOf(t, k, full(t), subject, "the body")
 	x := &tampering{t: t, policy: p, good: good}
-	try, with := x.try, x.with
+	try, edit := x.try, x.edit
 	flip := func(s string, i int) string { return s[:i] + string(s[i]^1) + s[i+1:] }
 	for i := range subject {
 		in := good
@@ -71,24 +71,24 @@ func TestTampered(t *testing.T) {
 		if strings.HasPrefix(name, "Nats-") {
 			continue
 		}
-		try("without "+name, with(func(h message.Header) { delete(h, name) }))
-		try("twice "+name, with(func(h message.Header) { h[name] = append(h[name], values[0]) }))
+		try("without "+name, edit(func(h message.Header) { delete(h, name) }))
+		try("twice "+name, edit(func(h message.Header) { h[name] = append(h[name], values[0]) }))
 		for v, value := range values {
 			for i := range value {
-				try(fmt.Sprintf("%s: byte %d", name, i), with(func(h message.Header) { h[name][v] = flip(value, i) }))
+				try(fmt.Sprintf("%s: byte %d", name, i), edit(func(h message.Header) { h[name][v] = flip(value, i) }))
 			}
 		}
 		if name != message.HeaderSeal {
-			try("respelt "+name, with(func(h message.Header) { h[strings.ToUpper(name)] = h[name]; delete(h, name) }))
+			try("respelt "+name, edit(func(h message.Header) { h[strings.ToUpper(name)] = h[name]; delete(h, name) }))
 		}
 	}
-	try("another header", with(func(h message.Header) { h["X-More"] = []string{""} }))
+	try("another header", edit(func(h message.Header) { h["X-More"] = []string{""} }))
 	try("a value moved",
-		with(func(h message.Header) { h["X-Order"], h["x-order"] = []string{"42"}, []string{"43", "44"} }))
+		edit(func(h message.Header) { h["X-Order"], h["x-order"] = []string{"42"}, []string{"43", "44"} }))
 	seal := good.Header[message.HeaderSeal][0]
 	for _, other := range []string{"", ".", seal + "=", seal + " ", seal[:len(seal)-1], strings.ToLower(seal), seal[9:],
 		seal[:9]} {
-		try("seal "+other, with(func(h message.Header) { h[message.HeaderSeal] = []string{other} }))
+		try("seal "+other, edit(func(h message.Header) { h[message.HeaderSeal] = []string{other} }))
 	}
 	if x.changed < 300 {
 		t.Errorf("%d changes were tried, want at least 300", x.changed)

@@ -42,7 +42,7 @@ func TestForbiddenTargets(t *testing.T) {
 				t.Errorf("%s%.60q: target %q, problem %v; want no target and a problem", subject, target, r.Target, problem)
 			}
 		}
-		// Delay-Target must not name such a target either, even if the settings allow the header to name every target.
+		// Delay-Target must not name a forbidden target either, even if the settings allow the header to name every target.
 		h := message.Header{"Delay-Target": {target}}
 		r, problem := open.Parse(incoming("delay.1h", h))
 		if trimmed := strings.TrimSpace(target); all[trimmed] == "" {

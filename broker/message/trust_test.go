@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestTrust checks which records count under TrustSealed and under TrustLegacy. A message has a time, and for a note
-// the reader's clock decides.
+// TestTrust checks which records count under TrustSealed and under TrustLegacy. The time of a message is its timestamp,
+// and the time of a note is the time of the call.
 func TestTrust(t *testing.T) {
 	const subject = "delaysys.pauses"
 	body := []byte("body")
@@ -23,35 +23,35 @@ func TestTrust(t *testing.T) {
 		k.SealMessage(subject, h, body, at)
 		return message.Incoming{Subject: subject, At: at, Header: h, Data: body}
 	}
-	bare := message.Incoming{Subject: subject, At: at, Data: body}
+	unsealed := message.Incoming{Subject: subject, At: at, Data: body}
 	old := message.Incoming{Subject: subject, At: sealedAt.Add(-1), Data: body}
 	unread := sealed(gone)
 	unread.HeadersOnly, unread.Data = true, nil
 	for _, tt := range []struct {
-		what          string
-		keys          *message.Keys
-		record        message.Record
-		always, since bool
+		what           string
+		keys           *message.Keys
+		record         message.Record
+		sealed, legacy bool
 	}{
 		{"a note", ours, note(ours.Seal(subject, body)), true, true},
 		{"a note with an unknown key", ours, note(gone.Seal(subject, body)), false, false},
 		{"a note with another's seal", ours, note(ours.Seal(subject, []byte("other"))), false, false},
-		{"a bare note", ours, note(""), false, false},
-		{"a bare note during an upgrade", later, note(""), false, true},
+		{"a note without a seal", ours, note(""), false, false},
+		{"a note without a seal during an upgrade", later, note(""), false, true},
 		{"a note with an unknown key during an upgrade", later, note(gone.Seal(subject, body)), false, false},
 		{"a note without keys", nil, note(gone.Seal(subject, body)), true, true},
 		{"a message", ours, sealed(ours), true, true},
 		{"a message with an unknown key", ours, sealed(gone), false, false},
 		{"a message without its body", ours, unread, true, true},
-		{"a bare message", ours, bare, false, false},
-		{"a bare message from before the start of sealing", ours, old, false, true},
-		{"a bare message without keys", nil, bare, true, true},
+		{"a message without a seal", ours, unsealed, false, false},
+		{"a message without a seal from before the start of sealing", ours, old, false, true},
+		{"no seal and no keys", nil, unsealed, true, true},
 	} {
-		if got := tt.keys.Trusts(tt.record, message.TrustSealed); got != tt.always {
-			t.Errorf("%s, TrustSealed: trusted %t, want %t", tt.what, got, tt.always)
+		if got := tt.keys.Trusts(tt.record, message.TrustSealed); got != tt.sealed {
+			t.Errorf("%s, TrustSealed: trusted %t, want %t", tt.what, got, tt.sealed)
 		}
-		if got := tt.keys.Trusts(tt.record, message.TrustLegacy); got != tt.since {
-			t.Errorf("%s, TrustLegacy: trusted %t, want %t", tt.what, got, tt.since)
+		if got := tt.keys.Trusts(tt.record, message.TrustLegacy); got != tt.legacy {
+			t.Errorf("%s, TrustLegacy: trusted %t, want %t", tt.what, got, tt.legacy)
 		}
 	}
 }

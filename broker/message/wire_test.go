@@ -100,8 +100,8 @@ func wire(t testing.TB, h message.Header) message.Header {
 
 type line struct{ name, value string }
 
-// lines returns the headers that a parser finds whose lines end with eol: CRLF for nats-server, and also LF for
-// nats.go. It trims the names and converts them to lower case, which neither parser does.
+// lines returns the headers that a parser finds if it ends lines at eol: at CRLF as nats-server, or also at LF as
+// nats.go. It trims the names and converts them to lower case, so that no spelling hides a reserved name.
 func lines(block, eol string) []line {
 	var all []line
 	for _, l := range strings.Split(block, eol)[1:] {
