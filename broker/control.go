@@ -67,7 +67,7 @@ func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nat
 		if deadline, ok := ctx.Deadline(); ok {
 			timeout = max(time.Millisecond, min(timeout, time.Until(deadline)))
 		}
-		write.Publish(m, timeout, func(answer *nats.Msg, err error) (again bool) {
+		write.Publish(m, timeout, func(answer *nats.Msg, err error) (retry bool) {
 			reply, ok := jsapi.ReplyOf(answer, err, stream)
 			if ok {
 				replies <- reply

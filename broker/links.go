@@ -27,7 +27,7 @@ func (b *Broker) watchLinks(ctx context.Context) {
 // but at most once in each probeInterval.
 func (b *Broker) watchJetStream(ctx context.Context) {
 	var probe <-chan time.Time // nil unless a check of the consumers is pending
-	var probed time.Time
+	var lastProbe time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,10 +36,10 @@ func (b *Broker) watchJetStream(ctx context.Context) {
 			b.leaser.Probe()
 			b.pauses.Refresh()
 			if probe == nil {
-				probe = time.After(time.Until(probed.Add(probeInterval)))
+				probe = time.After(time.Until(lastProbe.Add(probeInterval)))
 			}
 		case <-probe:
-			probe, probed = nil, time.Now()
+			probe, lastProbe = nil, time.Now()
 			b.engine.Probe()
 		}
 	}

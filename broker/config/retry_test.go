@@ -23,8 +23,8 @@ func TestParseLimits(t *testing.T) {
 		"shop.mail=99999999999999999999": `attempts "shop.mail=99999999999999999999": ` +
 			`want pattern=number, such as shop.mail=5,20`,
 	} {
-		rules, otherwise, err := ParseRetryLimits(text)
-		got := fmt.Sprint(rules, " ", otherwise)
+		rules, fallback, err := ParseRetryLimits(text)
+		got := fmt.Sprint(rules, " ", fallback)
 		if err != nil {
 			got = err.Error()
 		}
@@ -84,8 +84,8 @@ func TestParseWaits(t *testing.T) {
 		"1s ~20% ~30%":                  "~20% ~30%: want a percentage",
 		"~20%":                          "no level: write names",
 	} {
-		rules, otherwise, jitter, err := ParseRetryWaits(text)
-		got := format(rules, otherwise, jitter)
+		rules, fallback, jitter, err := ParseRetryWaits(text)
+		got := format(rules, fallback, jitter)
 		if err != nil {
 			if got = err.Error(); !strings.Contains(got, want) {
 				t.Errorf("%q: got %q, want %q", text, got, want)
@@ -104,7 +104,7 @@ func TestFirstRuleApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits, otherwise, jitter, err := ParseRetryWaits("shop.mail=1s;shop.*=2s ~10%;3s ~20%")
+	waits, fallback, jitter, err := ParseRetryWaits("shop.mail=1s;shop.*=2s ~10%;3s ~20%")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestFirstRuleApplies(t *testing.T) {
 		"shop":         "20 3s 20%",
 		"shop.mail.eu": "20 3s 20%",
 	} {
-		got := fmt.Sprintf("%d %s %d%%", limits.Lookup(target, 20), waits.Lookup(target, otherwise), jitter.Lookup(target, 0))
+		got := fmt.Sprintf("%d %s %d%%", limits.Lookup(target, 20), waits.Lookup(target, fallback), jitter.Lookup(target, 0))
 		if got != want {
 			t.Errorf("%s: got %s, want %s", target, got, want)
 		}
@@ -128,11 +128,11 @@ func TestLanes(t *testing.T) {
 		"a=1s,1m,10m;b=1m;1s,5s,30s": "1s 5s 30s 1m 10m",
 		"a=60s;1m":                   "equally long: keep one",
 	} {
-		waits, otherwise, _, err := ParseRetryWaits(text)
+		waits, fallback, _, err := ParseRetryWaits(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		lanes, err := RetryLanes(waits, otherwise)
+		lanes, err := RetryLanes(waits, fallback)
 		got := lanes.String()
 		if err != nil {
 			got = err.Error()

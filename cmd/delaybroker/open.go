@@ -71,7 +71,7 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 	if err != nil {
 		return nil, err
 	}
-	adopted, err := i.Adopt(ctx, settings.Given())
+	adopted, err := i.Adopt(ctx, settings.Overrides())
 	if adopted.Prefix != "" {
 		fmt.Fprintf(a.Err, "using the prefix %s of the existing streams, since DELAY_PREFIX is not set\n",
 			adopted.Prefix)

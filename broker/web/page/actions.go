@@ -50,8 +50,8 @@ func operationFor(a action) (operation, error) {
 	return operation{}, fmt.Errorf("%w: unknown verb %q", errRequest, a.Verb)
 }
 
-// counted formats a number with its noun.
-func counted(n uint64, noun string) string { return english.Plural(int(n), noun, "") }
+// formatCount formats a number with its noun.
+func formatCount(n uint64, noun string) string { return english.Plural(int(n), noun, "") }
 
 // change returns the change of one timer that an action requests.
 func (a action) change() (c store.Change, err error) {
@@ -173,7 +173,7 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan,
 		return plan{}, err
 	}
 	a.UpTo, a.Count, a.Shell = total.UpTo, uint64(total.Matched-total.Refused), line.String()
-	p := plan{Sentence: a.Verb + " " + counted(a.Count, "timer")}
+	p := plan{Sentence: a.Verb + " " + formatCount(a.Count, "timer")}
 	if total.Refused > 0 {
 		p.Notes = append(p.Notes, refusalNote(total))
 	}
@@ -257,7 +257,7 @@ func refusalNote(total store.BulkResult) string {
 func bulkResult(a action, total store.BulkResult, err error) result {
 	success := timer.Outcome(participles[a.Verb])
 	r := result{
-		Sentence: fmt.Sprintf("%d of %s %s", total.Outcomes[success], counted(a.Count, "timer"), success),
+		Sentence: fmt.Sprintf("%d of %s %s", total.Outcomes[success], formatCount(a.Count, "timer"), success),
 		Good:     err == nil && uint64(total.Outcomes[success]) == a.Count,
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(total.Outcomes)) {

@@ -81,7 +81,7 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	}
 	n, notes := countOutcomes(outcomes, w.Outcome)
 	a.Count, a.Shell = n, line.String()
-	return plan{Sentence: a.Verb + " " + counted(n, "dead letter"), Notes: notes}, nil
+	return plan{Sentence: a.Verb + " " + formatCount(n, "dead letter"), Notes: notes}, nil
 }
 
 // countOutcomes returns the number of letters with the outcome success, and a note about each other outcome.
@@ -115,7 +115,7 @@ func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, er
 		return result{}, err
 	}
 	r := result{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "dead letter"), w.Outcome), Notes: notes,
+		Sentence: fmt.Sprintf("%d of %s %s", n, formatCount(a.Count, "dead letter"), w.Outcome), Notes: notes,
 		Good: err == nil && n == a.Count,
 	}
 	if err != nil {

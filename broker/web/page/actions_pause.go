@@ -29,7 +29,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 		}
 		a.Count = 1
 		return plan{Sentence: fmt.Sprintf("resume %s: %s now waiting will be delivered", a.Target,
-			counted(*pauses[index].Waiting, "message"))}, nil
+			formatCount(*pauses[index].Waiting, "message"))}, nil
 	}
 	if index >= 0 && pauses[index].State == pause.Paused {
 		return plan{Sentence: "the pattern is already paused"}, nil
@@ -42,7 +42,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 	}
 	a.Count = 1
 	return plan{Sentence: fmt.Sprintf("pause %s: %s now pending, and all later messages, will wait when due",
-		a.Target, counted(f.Pending, "message"))}, nil
+		a.Target, formatCount(f.Pending, "message"))}, nil
 }
 
 // actPause executes the plan of a pause or a resume.
@@ -57,7 +57,7 @@ func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, erro
 	}
 	r := result{
 		Sentence: fmt.Sprintf("%s is %s; confirmed by %d of %s", a.Target, state, len(c.Confirmed),
-			counted(uint64(len(c.Confirmed)+len(c.Unconfirmed)), "instance")),
+			formatCount(uint64(len(c.Confirmed)+len(c.Unconfirmed)), "instance")),
 		Good: err == nil && c.NotStored == "",
 	}
 	if c.NotStored != "" {

@@ -124,7 +124,7 @@ func TestQuoted(t *testing.T) {
 		"orders.expire": "orders.expire", "orders.>": "'orders.>'", "": "''", "--all": "'--all'",
 		"$(rm -rf ~)": "'$(rm -rf ~)'", "it's": `'it'\''s'`, "a;b": "'a;b'", "a`b`": "'a`b`'", "a\nb": "'a·b'", "é": "'é'",
 	} {
-		if got := quoted(word); got != want {
+		if got := quote(word); got != want {
 			t.Errorf("%q: got %s, want %s", word, got, want)
 		}
 	}

@@ -57,10 +57,10 @@ func (w *watch) check(ctx context.Context, s *session) {
 	}
 	w.mu.Lock()
 	if err != nil {
-		f = w.found
+		f = w.lastFindings
 		f.Trouble = "the check of the fleet failed, so the findings may be old: " + explain(err)
 	}
-	w.found = f
+	w.lastFindings = f
 	w.mu.Unlock()
 	w.send("findings", countsOf(f))
 }
@@ -82,7 +82,7 @@ func (p *Page) findings(w http.ResponseWriter, _ *http.Request) {
 	f := Findings{Findings: []doctor.Finding{}}
 	if watch := p.watch.Load(); watch != nil {
 		watch.mu.Lock()
-		f = watch.found
+		f = watch.lastFindings
 		watch.mu.Unlock()
 	}
 	writeJSON(w, http.StatusOK, f)

@@ -131,7 +131,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, token Token) {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	log := p.cfg.Log.With("who", token.Name, "from", clientAddress(r), "verb", a.Verb, "does", a.logged(),
+	log := p.cfg.Log.With("who", token.Name, "from", clientAddress(r), "verb", a.Verb, "does", a.logText(),
 		"planned", a.Count)
 	log.Info("the page executes an action")
 	// If the client disconnects, the action continues, so that the whole plan is executed.
@@ -144,13 +144,13 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, token Token) {
 	})
 }
 
-// logged returns the command of the action for the log. The values of edited headers are replaced, because readers of
+// logText returns the command of the action for the log. The values of edited headers are replaced, because readers of
 // the log may not have the right to see them.
-func (a action) logged() string {
+func (a action) logText() string {
 	line := a.Shell
 	for name, values := range a.Edit.Set {
 		for _, value := range values {
-			line = strings.ReplaceAll(line, quoted(name+": "+value), quoted(name+": …"))
+			line = strings.ReplaceAll(line, quote(name+": "+value), quote(name+": …"))
 		}
 	}
 	return line

@@ -42,17 +42,17 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 	l, err := i.Timers().List(ctx, f, page)
 	listed := struct {
 		Schedules []scheduleRow `json:"schedules"`
-		Next      uint64        `json:"next,omitempty"` // value of the parameter "after" for the next page; zero on the last page
+		Next      uint64        `json:"next,omitempty"` // for the parameter "after"; zero on the last page
 		At        time.Time     `json:"at"`
 	}{[]scheduleRow{}, l.Next, l.At}
 	for _, row := range l.Timers {
-		listed.Schedules = append(listed.Schedules, scheduleRow{row, upcoming(row)})
+		listed.Schedules = append(listed.Schedules, scheduleRow{row, upcomingRounds(row)})
 	}
 	return answer{shell{"schedules", "ls"}.flag("--target", t).flag("--name", f.Key).String(), listed}, err
 }
 
-// upcoming returns the planned times of the rounds after the pending round.
-func upcoming(r store.Row) []plannedTime {
+// upcomingRounds returns the planned times of the rounds after the pending round.
+func upcomingRounds(r store.Row) []plannedTime {
 	times := []plannedTime{}
 	series := r.Recurring.Definition
 	for n, c := range series.Table.Occurrences(series.First, series.Planned, maxUpcoming) {

@@ -48,7 +48,7 @@ func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, e
 		lines = append(lines, single.Shell)
 	}
 	a.Timers, a.Count, a.Shell = changeable, uint64(len(changeable)), strings.Join(lines, "\n")
-	return plan{Sentence: a.Verb + " " + counted(a.Count, "timer"), Notes: skipped}, nil
+	return plan{Sentence: a.Verb + " " + formatCount(a.Count, "timer"), Notes: skipped}, nil
 }
 
 // actSelected executes a plan for selected timers, one timer after the other. It stops at the first error. Then the
@@ -72,7 +72,7 @@ func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, e
 		}
 	}
 	return result{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "timer"), participles[a.Verb]), Notes: failed,
+		Sentence: fmt.Sprintf("%d of %s %s", n, formatCount(a.Count, "timer"), participles[a.Verb]), Notes: failed,
 		Good: uint64(n) == a.Count,
 	}, nil
 }

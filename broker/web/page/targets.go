@@ -18,24 +18,24 @@ import (
 type Target struct {
 	Target string               `json:"target"`
 	Rate   string               `json:"rate,omitempty"`   // maximum rate, and the pattern in DELAY_RATE
-	Paused string               `json:"paused,omitempty"` // state of the pause, and its pattern; empty if not paused
+	Pause  string               `json:"paused,omitempty"` // state of the pause, and its pattern; empty if not paused
 	Groups []inspect.RetryGroup `json:"retrying,omitempty"`
 }
 
 // Flow has the fleet's deliveries and refusals of a target, or of the targets that match a pattern.
 type Flow struct {
 	stats.TargetAnswer
-	Limit  int    `json:"limit_per_second,omitempty"` // maximum rate of each target, from DELAY_RATE
-	Paused string `json:"paused,omitempty"`           // like Target.Paused
+	Limit int    `json:"limit_per_second,omitempty"` // maximum rate of each target, from DELAY_RATE
+	Pause string `json:"paused,omitempty"`           // like Target.Pause
 }
 
 // Targets lists the targets with deliveries, refusals or pauses.
 type Targets struct {
-	Time    time.Time       `json:"time"`
-	Flows   []Flow          `json:"flows"` // the highest rate first
-	Targets []*Target       `json:"targets"`
-	Paused  []inspect.Pause `json:"paused"`
-	Silent  int             `json:"silent,omitempty"` // number of instances without an authenticated report
+	Time        time.Time       `json:"time"`
+	Flows       []Flow          `json:"flows"` // the highest rate first
+	Targets     []*Target       `json:"targets"`
+	Paused      []inspect.Pause `json:"paused"`
+	SilentCount int             `json:"silent,omitempty"` // number of instances without an authenticated report
 }
 
 // targets lists deliveries, refusals and pauses by target.
@@ -53,7 +53,7 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 		return nil, err
 	}
 	t := Targets{Time: r.Time, Targets: p.retryingTargets(r, paused), Paused: append([]inspect.Pause{}, paused...)}
-	t.Flows, t.Silent = p.flows(members, paused)
+	t.Flows, t.SilentCount = p.flows(members, paused)
 	return answer{shell{"pause"}.String(), t}, nil
 }
 
@@ -74,7 +74,7 @@ func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []
 		if len(flows) == maxRows {
 			break
 		}
-		flow := Flow{TargetAnswer: t, Paused: pauseOf(t.Target, paused)}
+		flow := Flow{TargetAnswer: t, Pause: pauseOf(t.Target, paused)}
 		for _, rule := range p.cfg.Rates {
 			if rule.Pattern == t.Rate {
 				flow.Limit = rule.Value
@@ -95,7 +95,7 @@ func (p *Page) retryingTargets(r inspect.RetryReport, paused []inspect.Pause) []
 			if len(targets) == maxRows {
 				break
 			}
-			t = &Target{Target: g.Target, Rate: p.rateOf(g.Target), Paused: pauseOf(g.Target, paused)}
+			t = &Target{Target: g.Target, Rate: p.rateOf(g.Target), Pause: pauseOf(g.Target, paused)}
 			byName[g.Target], targets = t, append(targets, t)
 		}
 		t.Groups = append(t.Groups, *g)

@@ -43,7 +43,7 @@ func TestFlowsOfTheFleet(t *testing.T) {
 	if f := flows[0]; f.Target != "shop.mail" || f.Delivered != 7 || *f.DeliveredRate != 1.5 || f.Limit != 50 {
 		t.Errorf("the busiest target: got %+v at %v/s", f, *f.DeliveredRate)
 	}
-	if f := flows[1]; f.Refused != 9 || f.Limit != 0 || f.Paused != "paused in part (orders.paid.eu)" {
+	if f := flows[1]; f.Refused != 9 || f.Limit != 0 || f.Pause != "paused in part (orders.paid.eu)" {
 		t.Errorf("the other target: got %+v", f)
 	}
 }

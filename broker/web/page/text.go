@@ -31,7 +31,7 @@ func (p *Page) text(w http.ResponseWriter, r *http.Request) {
 func (p *Page) latestOverview(ctx context.Context) Overview {
 	if w := p.watch.Load(); w != nil {
 		w.mu.Lock()
-		o := w.latest
+		o := w.lastOverview
 		w.mu.Unlock()
 		if time.Since(o.Time) < 3*stateInterval {
 			return o
@@ -98,7 +98,7 @@ func textOf(o Overview) string {
 	}
 	_ = t.Flush() // cannot fail: it writes to memory
 	if idle > 0 {
-		fmt.Fprintf(&b, "%s\n", counted(uint64(idle), "idle lane"))
+		fmt.Fprintf(&b, "%s\n", formatCount(uint64(idle), "idle lane"))
 	}
 	return b.String()
 }

@@ -22,9 +22,9 @@ const (
 type viewers struct {
 	arrivals chan struct{} // capacity 1: signals a new viewer
 
-	mu     sync.Mutex // guards the fields below
-	open   map[*viewer]bool
-	latest map[string][]byte // the latest frame of each kind, for new viewers
+	mu           sync.Mutex // guards the fields below
+	open         map[*viewer]bool
+	latestFrames map[string][]byte // the latest frame of each kind, for new viewers
 }
 
 // A viewer is an open event stream. It has at most one unsent frame of each kind.
@@ -36,7 +36,7 @@ type viewer struct {
 }
 
 func newViewers() viewers {
-	return viewers{arrivals: make(chan struct{}, 1), open: make(map[*viewer]bool), latest: make(map[string][]byte)}
+	return viewers{arrivals: make(chan struct{}, 1), open: make(map[*viewer]bool), latestFrames: make(map[string][]byte)}
 }
 
 // add returns a new viewer, or nil if there are maxViewers already. The caller must remove the viewer.
@@ -46,7 +46,7 @@ func (v *viewers) add() *viewer {
 	if len(v.open) >= maxViewers {
 		return nil
 	}
-	client := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.latest)}
+	client := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.latestFrames)}
 	signal(client.wake)
 	v.open[client] = true
 	signal(v.arrivals)
@@ -71,7 +71,7 @@ func (v *viewers) send(kind string, data []byte) {
 	frame := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.latest[kind] = frame
+	v.latestFrames[kind] = frame
 	for receiver := range v.open {
 		receiver.mu.Lock()
 		receiver.frames[kind] = frame
@@ -84,7 +84,7 @@ func (v *viewers) send(kind string, data []byte) {
 func (v *viewers) dropFrames() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	clear(v.latest)
+	clear(v.latestFrames)
 }
 
 // signal sends on a channel of capacity 1, unless the channel already has a value.

@@ -71,8 +71,8 @@ func TestOneProducerForAll(t *testing.T) {
 			t.Errorf("after the last viewer has left, the page sent %d requests, want 0", n-before)
 		}
 		synctest.Wait()
-		if len(p.viewers.latest) != 0 {
-			t.Errorf("got %d old frames, want none", len(p.viewers.latest))
+		if len(p.viewers.latestFrames) != 0 {
+			t.Errorf("got %d old frames, want none", len(p.viewers.latestFrames))
 		}
 	})
 }

@@ -42,21 +42,21 @@ type watch struct {
 	lateP50  *float64 // lateness in the overview, in milliseconds
 	lateP99  *float64
 
-	mu        sync.Mutex // guards the fields below
-	latest    Overview
-	forecast  *inspect.Forecast // of the last scan; nil before the first
-	dead      *uint64           // number of dead letters in the stream at the last scan; nil before the first
-	written   uint64            // number of dead letters that the running instances had written before the last scan
-	scanError string            // why the last scan failed; empty if it succeeded
-	members   []inspect.Member  // the latest reports of the other instances
-	found     Findings
+	mu           sync.Mutex // guards the fields below
+	lastOverview Overview
+	forecast     *inspect.Forecast // of the last scan; nil before the first
+	letterCount  *uint64           // number of dead letters in the stream at the last scan; nil before the first
+	writtenCount uint64            // number of dead letters that the running instances had written before the last scan
+	scanError    string            // why the last scan failed; empty if it succeeded
+	members      []inspect.Member  // the latest reports of the other instances
+	lastFindings Findings
 }
 
 // produce makes frames until ctx ends, or until there has been no viewer for idleTimeout.
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{Page: p, previous: make(lastTotals), rescan: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
-	w.found.Findings = []doctor.Finding{}
+	w.lastFindings.Findings = []doctor.Finding{}
 	p.watch.Store(w)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -129,8 +129,8 @@ func (w *watch) overview(now time.Time, members []inspect.Member, trouble string
 	w.members = members
 	troubles := slices.DeleteFunc([]string{o.Trouble, w.scanError}, func(s string) bool { return s == "" })
 	o.Trouble = strings.Join(troubles, "; ")
-	if w.dead != nil {
-		o.Numbers.DeadLetters = new(*w.dead + increase(deadLetters(own, members), w.written))
+	if w.letterCount != nil {
+		o.Numbers.DeadLetters = new(*w.letterCount + increase(deadLetters(own, members), w.writtenCount))
 	}
 	if w.forecast != nil {
 		o.Numbers.DueNextMinute = new(dueWithin(*w.forecast, now, time.Minute))
@@ -139,7 +139,7 @@ func (w *watch) overview(now time.Time, members []inspect.Member, trouble string
 			o.Numbers.Overdue = new(w.forecast.Overdue.Messages)
 		}
 	}
-	w.latest = o
+	w.lastOverview = o
 	return o
 }
 
@@ -196,7 +196,7 @@ func (w *watch) scan(ctx context.Context, s *session) {
 		return
 	}
 	w.mu.Lock()
-	w.dead, w.written = new(v.Totals.Dead), written
+	w.letterCount, w.writtenCount = new(v.Totals.Dead), written
 	w.mu.Unlock()
 	f, err := i.Forecast(ctx, inspect.ForecastQuery{
 		Length: time.Hour, Step: time.Minute, MaxRead: aheadRead, Sample: aheadSample,

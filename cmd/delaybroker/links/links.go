@@ -179,8 +179,8 @@ func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	listener := c.conn.StatusChanged(nats.CONNECTED)
 	defer c.conn.RemoveStatusListener(listener)
-	remind := time.NewTicker(remindInterval)
-	defer remind.Stop()
+	reminder := time.NewTicker(remindInterval)
+	defer reminder.Stop()
 	poll := time.NewTicker(loginPoll)
 	defer poll.Stop()
 	rejections := 0 // consecutive
@@ -200,7 +200,7 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 			if rejections > 1 {
 				return fmt.Errorf("NATS rejects the credentials of the link %q: %w", c.name, err)
 			}
-		case <-remind.C:
+		case <-reminder.C:
 			log.Warn("the broker waits for NATS", "link", c.name, "err", c.conn.LastError())
 		}
 	}

@@ -37,72 +37,72 @@ func one(t *testing.T, text string) (File, Schedule) {
 // TestPlan checks the step for a schedule of the file, by its entry.
 func TestPlan(t *testing.T) {
 	day := 24 * time.Hour
-	mine := []string{"Delay-Every", "15m", "Delay-Owner", "reports"}
-	of := func(more ...string) []string { return append(append([]string{}, mine...), more...) }
+	ownHeaders := []string{"Delay-Every", "15m", "Delay-Owner", "reports"}
+	of := func(more ...string) []string { return append(append([]string{}, ownHeaders...), more...) }
 	for name, tt := range map[string]struct {
-		file    string
-		current timer.State
-		adopt   bool
-		want    Action
-		differ  string // the names of the differences, or a part of Why
-		header  string // of the change: some headers, as in "Delay-Until=…"
+		file        string
+		current     timer.State
+		adopt       bool
+		want        Action
+		differences string // the names of the differences, or a part of Why
+		header      string // of the change: some headers, as in "Delay-Until=…"
 	}{
 		"no entry":  {file: "every: 15m", want: Add, header: "Delay-Every=15m Delay-Owner=reports"},
 		"cancelled": {file: "every: 15m", current: stored(t, now, "", "Delay-Cancel", "1"), want: Add},
 		"unchanged": {
-			file: "every: 900s, body: b", current: stored(t, now.Add(-day), "b", mine...), want: Same,
+			file: "every: 900s, body: b", current: stored(t, now.Add(-day), "b", ownHeaders...), want: Same,
 		},
 		"of another set": {
-			file: "every: 15m", want: Leave, differ: "in the set bills",
+			file: "every: 15m", want: Leave, differences: "in the set bills",
 			current: stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", "bills"),
 		},
 		"without a set": {
-			file: "every: 15m", current: stored(t, now, "", "Delay-Every", "15m"), want: Leave, differ: "without a set",
+			file: "every: 15m", current: stored(t, now, "", "Delay-Every", "15m"), want: Leave, differences: "without a set",
 		},
 		"adopted": {
 			file: "every: 15m", current: stored(t, now.Add(-7*time.Minute), "", "Delay-Every", "15m"), adopt: true,
-			want: Change, differ: "set", header: "Delay-Until=2026-11-22T12:08:00Z",
+			want: Change, differences: "set", header: "Delay-Until=2026-11-22T12:08:00Z",
 		},
 		"fires once": {
-			file: "every: 15m", current: stored(t, now, "", "Delay-For", "1h"), want: Leave, differ: "not recur",
+			file: "every: 15m", current: stored(t, now, "", "Delay-For", "1h"), want: Leave, differences: "not recur",
 		},
 		"another body keeps the phase": {
-			file: "every: 15m, body: c", current: stored(t, now.Add(-day-7*time.Minute), "b", mine...), want: Change,
-			differ: "body", header: "Delay-Until=2026-11-21T12:08:00Z Delay-Every=15m",
+			file: "every: 15m, body: c", current: stored(t, now.Add(-day-7*time.Minute), "b", ownHeaders...), want: Change,
+			differences: "body", header: "Delay-Until=2026-11-21T12:08:00Z Delay-Every=15m",
 		},
 		"another interval": {
-			file: "every: 10m", current: stored(t, now.Add(-day), "", mine...), want: Change, differ: "table",
+			file: "every: 10m", current: stored(t, now.Add(-day), "", ownHeaders...), want: Change, differences: "table",
 			header: "Delay-Until= Delay-Every=10m",
 		},
 		"all differences": {
 			file: "cron: '0 3 * * *', tz: Asia/Tokyo, missed: all, jitter: 1h, last: 2030-01-01T00:00:00Z, body: c, " +
 				"headers: {X-A: [1, 2], Delay-Expires: 10m, Delay-Deliver: core, Delay-TTL: 1h, Delay-Max-Attempts: 2}",
 			current: stored(t, now, "b", of("X-B", "1", "Delay-Rounds", "9")...), want: Change,
-			differ: "table,rounds,last,missed,jitter,deliver,expires,ttl,attempts,header X-A,header X-B,body",
+			differences: "table,rounds,last,missed,jitter,deliver,expires,ttl,attempts,header X-A,header X-B,body",
 		},
 		"first is the phase of an interval": {
 			file: "every: 15m, first: 2026-01-01T00:05:00Z", want: Same,
 			current: stored(t, now.Add(-day), "", of("Delay-Until", "2026-11-01T00:20:00Z")...),
 		},
 		"another phase": {
-			file: "every: 15m, first: 2026-01-01T00:05:00Z", want: Change, differ: "first",
-			current: stored(t, now.Add(-day), "", mine...), header: "Delay-Until=2026-01-01T00:05:00Z",
+			file: "every: 15m, first: 2026-01-01T00:05:00Z", want: Change, differences: "first",
+			current: stored(t, now.Add(-day), "", ownHeaders...), header: "Delay-Until=2026-01-01T00:05:00Z",
 		},
 		"first is past, of a cron": {
 			file: "cron: '@daily', first: 2026-01-01T00:05:00Z", want: Same,
 			current: stored(t, now.Add(-day), "", "Delay-Cron", "@daily", "Delay-Owner", "reports"),
 		},
 		"first is in the future": {
-			file: "cron: '@daily', first: 2026-12-01T00:05:00Z", want: Change, differ: "first",
+			file: "cron: '@daily', first: 2026-12-01T00:05:00Z", want: Change, differences: "first",
 			current: stored(t, now.Add(-day), "", "Delay-Cron", "@daily", "Delay-Owner", "reports"),
 		},
 		"round waits for its jitter": {
-			file: "cron: '0 12 * * *', jitter: 1h, body: c", want: Change, differ: "body", header: "Delay-Until=due",
+			file: "cron: '0 12 * * *', jitter: 1h, body: c", want: Change, differences: "body", header: "Delay-Until=due",
 			current: stored(t, now.Add(-day), "", "Delay-Cron", "0 12 * * *", "Delay-Jitter", "1h", "Delay-Owner", "reports"),
 		},
 		"last round is past": {file: "every: 15m, last: 2026-11-22T12:14:00Z", want: Ended},
 		"end moved to the past": {
-			file: "every: 15m, last: 2026-11-22T11:00:00Z", current: stored(t, now, "", mine...), want: Remove,
+			file: "every: 15m, last: 2026-11-22T11:00:00Z", current: stored(t, now, "", ownHeaders...), want: Remove,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,12 +111,13 @@ func TestPlan(t *testing.T) {
 			if step.Action != tt.want {
 				t.Fatalf("got %+v, want %s", step, tt.want)
 			}
-			var differ []string
+			var differences []string
 			for _, d := range step.Differences {
-				differ = append(differ, d.Field)
+				differences = append(differences, d.Field)
 			}
-			if got := strings.Join(differ, ","); got != tt.differ && !(step.Why != "" && strings.Contains(step.Why, tt.differ)) {
-				t.Errorf("got differences %q (%s), want %q", got, step.Why, tt.differ)
+			got := strings.Join(differences, ",")
+			if got != tt.differences && !(step.Why != "" && strings.Contains(step.Why, tt.differences)) {
+				t.Errorf("got differences %q (%s), want %q", got, step.Why, tt.differences)
 			}
 			if tt.want == Add || tt.want == Change {
 				checkChange(t, step, tt.current, s, tt.header)

@@ -134,7 +134,7 @@ func (p *problems) servers(name, value string) {
 
 // expandHome replaces a leading ~. No shell expands the values in a context.
 func expandHome(path string) string {
-	below, ok := strings.CutPrefix(path, "~/")
+	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {
 		return path
 	}
@@ -142,7 +142,7 @@ func expandHome(path string) string {
 	if err != nil {
 		return path
 	}
-	return filepath.Join(home, below)
+	return filepath.Join(home, rest)
 }
 
 // LinksWithContext returns the links with their own context, for checks of the permissions of each user.

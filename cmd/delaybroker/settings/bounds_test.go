@@ -117,11 +117,11 @@ var bounds = []struct {
 func TestBoundsMatchTheBroker(t *testing.T) {
 	for _, test := range bounds {
 		setEnv(t, "NATS_URL", "nats://127.0.0.1:4222", test.variable, test.value)
-		_, ours := Read()
-		_, theirs := test.config.Complete()
-		if (ours == nil) != test.good || (theirs == nil) != test.good {
+		_, commandErr := Read()
+		_, brokerErr := test.config.Complete()
+		if (commandErr == nil) != test.good || (brokerErr == nil) != test.good {
 			t.Errorf("%s=%s: got %v here and %v in the broker, want both valid: %t",
-				test.variable, test.value, ours, theirs, test.good)
+				test.variable, test.value, commandErr, brokerErr, test.good)
 		}
 	}
 }

@@ -140,9 +140,9 @@ func (p *problems) words(name, value string) []string {
 // parseAttempts returns zero attempts, the default, if the text has no number for all targets. For an unparsable
 // number, it returns one that the broker refuses.
 func parseAttempts(s string) (config.RetryLimits, int, error) {
-	rules, otherwise, err := config.ParseRetryLimits(s)
-	if otherwise == "" {
+	rules, fallback, err := config.ParseRetryLimits(s)
+	if fallback == "" {
 		return rules, 0, err
 	}
-	return rules, number(otherwise), err
+	return rules, number(fallback), err
 }

@@ -123,7 +123,7 @@ func TestLinkContexts(t *testing.T) {
 		"DELAY_DELIVER_CONTEXT", writeContext(t, `{"url": "nats://c:4222", "token": "t"}`))
 	c := mustRead(t)
 	read, deliver := c.LinkAccess["read"], c.LinkAccess["deliver"]
-	if _, apart := c.LinkAccess["write"]; apart || len(c.LinkAccess) != 2 {
+	if _, found := c.LinkAccess["write"]; found || len(c.LinkAccess) != 2 {
 		t.Errorf("got %d links with their own context, want read and deliver", len(c.LinkAccess))
 	}
 	for _, test := range []struct{ name, got, want string }{

@@ -58,8 +58,8 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 // embeddedFile reads the file in DELAY_EMBEDDED_CONFIG, and notes its problems.
 func (p *problems) embeddedFile(path string) embedded.File {
 	f, errs := embedded.ReadFile(path)
-	for _, what := range errs {
-		p.refuse("DELAY_EMBEDDED_CONFIG", path, "%s", what)
+	for _, problem := range errs {
+		p.refuse("DELAY_EMBEDDED_CONFIG", path, "%s", problem)
 	}
 	return f
 }

@@ -38,12 +38,12 @@ func (p *problems) memory(name, value string, m config.Memory, embedded bool) in
 	}
 	n, err := humanize.ParseBytes(value)
 	if limit := uint64(min(m.SoftLimit(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > limit {
-		what := "at least " + humanize.IBytes(config.MinHoldBytes)
+		bounds := "at least " + humanize.IBytes(config.MinHoldBytes)
 		if m.SoftLimit() != config.NoLimit {
-			what = fmt.Sprintf("%s to %s, the limit of the process",
+			bounds = fmt.Sprintf("%s to %s, the limit of the process",
 				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(limit))
 		}
-		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
+		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", bounds)
 		return config.DefaultHoldBytes
 	}
 	return int(n)

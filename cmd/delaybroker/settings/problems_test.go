@@ -46,13 +46,13 @@ func TestProblemText(t *testing.T) {
 func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := new(settings).byField()
 	// Fields that no setting sets, or that the command checks itself.
-	without := []string{
+	ignored := []string{
 		"Ladder", "IntakeDurations", "RetryLadder", "Provision", "TimersOptional", "HoldMessages", "APIPrefix", "Place",
 		"Leaser", "Log",
 		"History", "Ended", "Calls", "Version", "Format",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
-		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {
+		if _, ok := variables[field.Name]; ok == slices.Contains(ignored, field.Name) {
 			t.Errorf("%s has a variable: %v", field.Name, ok)
 		}
 	}

@@ -167,8 +167,8 @@ func isSet(name string) bool {
 	return os.Getenv(name) != "" || !strings.HasPrefix(name, envPrefix) && os.Getenv(envPrefix+name) != ""
 }
 
-// Given returns the settings in the environment that could be read from the streams instead.
-func Given() inspect.Overrides {
+// Overrides reports, for each setting that a command can adopt from the streams, whether the environment has it.
+func Overrides() inspect.Overrides {
 	return inspect.Overrides{Prefix: isSet("DELAY_PREFIX"), Levels: isSet("DELAY_LEVELS"), Retry: isSet("DELAY_RETRY")}
 }
 
