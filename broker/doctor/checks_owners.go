@@ -101,15 +101,15 @@ func (f Facts) checkConflicts() []Finding {
 	}
 	advice := "set the same DELAY_SECRET for both: each rejects the other's seals"
 	switch {
-	case first.Alone && second.Alone:
+	case first.Single && second.Single:
 		advice = "restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"
-	case first.Alone || second.Alone:
-		alone := first
-		if second.Alone {
-			alone = second
+	case first.Single || second.Single:
+		single := first
+		if second.Single {
+			single = second
 		}
 		advice = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",
-			text.Printable(alone.Instance, maxDetail))
+			text.Printable(single.Instance, maxDetail))
 	}
 	return finding(Critical, advice, "%s and %s both deliver from %s, so every message is delivered twice",
 		text.Printable(first.Instance, maxDetail), text.Printable(second.Instance, maxDetail), text.ShortList(lanes))

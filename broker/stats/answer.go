@@ -19,7 +19,7 @@ type Answer struct {
 	Ready    bool     `json:"ready"`
 	Draining bool     `json:"draining,omitempty"`
 	Journal  bool     `json:"journal,omitempty"` // the instance keeps a journal
-	Alone    bool     `json:"alone,omitempty"`   // its settings exclude other instances
+	Single   bool     `json:"alone,omitempty"`   // its settings exclude other instances
 	Users    []string `json:"users,omitempty"`   // users of its connections; empty if one of them is unknown
 	// Refused are the permissions that the server has recently denied the instance, except the permissions for targets.
 	Refused []link.Refusal `json:"refused,omitempty"`
@@ -49,8 +49,8 @@ type LaneAnswer struct {
 	Read            uint64    `json:"read"`                // the last sequence read; zero before the first
 	Held            int       `json:"held"`                // messages in memory
 	Full            bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
-	ResumesAt       time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
-	Pending         uint64    `json:"pending"`             // messages not yet delivered or moved, some seconds ago
+	ResumesAt       time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: until then, no message is due
+	Pending         uint64    `json:"pending"`             // messages in the lane, as counted some seconds ago
 	Overdue         float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
 	UnopenedEntries int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key
 	NewerMessages   int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker

@@ -11,11 +11,11 @@ type Check struct {
 
 // FailingChecks returns the failed checks of a probe as text.
 func FailingChecks(checks []Check) []string {
-	var bad []string
+	var failing []string
 	for _, c := range checks {
 		if !c.OK {
-			bad = append(bad, text.Printable(c.Name+": "+c.Detail, 300))
+			failing = append(failing, text.Printable(c.Name+": "+c.Detail, 300))
 		}
 	}
-	return bad
+	return failing
 }

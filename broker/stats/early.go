@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// earlyBy is the minimum time before its due time at which a delivery counts as early. The promise is in
-	// milliseconds, and the rates of clocks under correction differ by up to 500 ppm.
-	earlyBy = time.Millisecond
-	// maxJudgeDelay is the maximum time between a delivery and the reading that judges it. In this time, clocks drift
-	// apart by at most earlyBy.
+	// minEarliness is the minimum time from an early delivery to its due time. The promise is in milliseconds, and the
+	// rates of clocks under correction differ by up to 500 ppm.
+	minEarliness = time.Millisecond
+	// maxJudgeDelay is the maximum time between a delivery and the reading that judges the delivery. In this time, clocks
+	// drift apart by at most minEarliness.
 	maxJudgeDelay = 2 * time.Second
 )
 
@@ -28,14 +28,15 @@ const (
 // A delivery with due > ts − (a − s) was early. Of all deliveries between two readings, only the one with the largest
 // due − s is kept. So the counts are of readings, and not of deliveries. The count of early readings must stay zero.
 type EarlyCheck struct {
-	maxLead      time.Duration // maximum of due − s since the last reading; both are relative to base
+	maxLead      time.Duration // maximum of due − s since the last reading; due and s are relative to base
 	firstSent    time.Time     // local time of the first delivery since the last reading; zero if there is none
 	readingStart time.Time     // local time at which the current reading began; zero if the reading cannot judge
 	judgedLead   time.Duration // maxLead at the beginning of the reading
 	leader       string        // the leader at the beginning of the reading
 }
 
-// Sent records a delivery at a local time, which has a monotonic reading.
+// Sent records a delivery. Base and local are local times with a monotonic clock reading: base is the same in all calls
+// of an EarlyCheck, and local is the time of the delivery.
 func (e *EarlyCheck) Sent(base, due, local time.Time) {
 	lead := due.Sub(base.Round(0)) - local.Sub(base)
 	if e.firstSent.IsZero() || lead > e.maxLead {
@@ -61,5 +62,5 @@ func (e *EarlyCheck) Judge(base time.Time, s lane.Sample) (judged, wasEarly bool
 		return false, false
 	}
 	limit := s.ServerTime.Sub(base.Round(0)) - e.readingStart.Sub(base)
-	return true, e.judgedLead-limit >= earlyBy
+	return true, e.judgedLead-limit >= minEarliness
 }

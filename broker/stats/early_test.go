@@ -8,23 +8,23 @@ import (
 )
 
 // TestEarly: a delivery is early if it was sent before the leader's clock reached the due time. A later sample can
-// prove that.
+// prove that a delivery was early.
 func TestEarly(t *testing.T) {
 	base := time.Now()
-	const offset = time.Hour // of the leader's clock
+	const offset = time.Hour // the leader's clock minus the local clock
 	at := func(d time.Duration) time.Time { return base.Add(d) }
 	leader := func(d time.Duration) time.Time { return base.Round(0).Add(offset + d) }
 	const ms = time.Millisecond
 	for _, test := range []struct {
 		name            string
-		due             time.Duration // by the leader's clock, of the delivery sent at 10 ms
+		due             time.Duration // due time of the delivery sent at 10 ms, by the leader's clock
 		asked, answered time.Duration // the beginning of the reading, and the timestamp of the leader's answer
 		leader          string
 		judged, early   bool
 	}{
 		{"in time", 10 * ms, 50 * ms, 50 * ms, "a", true, false},
 		{"late", -time.Hour, 50 * ms, 50 * ms, "a", true, false},
-		{"less than earlyBy", 11*ms - 1, 50 * ms, 50 * ms, "a", true, false},
+		{"less than minEarliness", 11*ms - 1, 50 * ms, 50 * ms, "a", true, false},
 		{"early", 11 * ms, 50 * ms, 50 * ms, "a", true, true},
 		{"perhaps early: the answer was slow", 20 * ms, 50 * ms, 60 * ms, "a", true, false},
 		{"the clock was set back", 10 * ms, 50 * ms, 30 * ms, "a", true, true},

@@ -11,7 +11,7 @@ import (
 // and even good clocks drift apart by seconds a day.
 const MaxClockAge = 10 * time.Minute
 
-// Report is the state of a lane's loop at the end of a pass.
+// Report is the state of a lane's loop at the end of a pass, one iteration of the loop.
 type Report struct {
 	Memory
 	WaitingMessages int

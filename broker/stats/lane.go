@@ -16,14 +16,14 @@ type LaneStatus struct {
 	Delay  time.Duration `json:"delay"`
 
 	Owned   bool   `json:"owned"`
-	Owner   string `json:"owner,omitempty"` // the owning instance, if several share the work
+	Owner   string `json:"owner,omitempty"` // the owning instance, if several instances divide the lanes
 	InDoubt bool   `json:"in_doubt"`        // ownership is uncertain, so nothing is delivered
 	Live    bool   `json:"live"`            // the lane's consumer is probably alive
 
 	Memory
 
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: until then, no message is due
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
 	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the last sweep.
 	UnopenedEntries int `json:"unopened,omitempty"`
@@ -35,7 +35,7 @@ type LaneStatus struct {
 	CommitAge       time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery
 
 	Bytes    uint64 `json:"bytes"`     // size of the stream when it was last read
-	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less is no limit
+	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less means no limit
 
 	ClockKnown  bool          `json:"clock_known"`  // the leader returned its time recently
 	ClockOffset time.Duration `json:"clock_offset"` // the leader's clock minus the local clock
@@ -47,7 +47,7 @@ type LaneStatus struct {
 type Memory struct {
 	Held      int  `json:"held"`       // messages in memory
 	HeldBytes int  `json:"held_bytes"` // the size of their bodies
-	Span      int  `json:"span"`       // messages between cursor and read
+	Span      int  `json:"span"`       // sequences from the first message that has not left to the last message read
 	Full      bool `json:"full"`       // reading continues when messages leave
 }
 

@@ -34,8 +34,8 @@ type Counts struct {
 	MissedRounds      uint64                     `json:"rounds_missed"`      // missed and skipped rounds of series
 	Lateness          map[streams.Kind]Histogram `json:"lateness"`           // lateness of deliveries, by kind of lane
 	Rates             []RateCount                `json:"rates"`              // attempts to deliver, by rate pattern
-	// Targets contains names that tenants chose. Any client that reaches /status can read the JSON of Counts, so the
-	// JSON leaves these names out.
+	// Targets contains names that tenants chose. Any client that reaches /status can read the JSON of Counts, so Targets
+	// is not in the JSON.
 	Targets []TargetCount `json:"-"`
 }
 
@@ -50,5 +50,5 @@ type JournalStatus struct {
 type PauseStatus struct {
 	Pattern string      `json:"pattern"`
 	State   pause.State `json:"state"`
-	Since   time.Time   `json:"since"` // when it was paused
+	Since   time.Time   `json:"since"` // time of the pause
 }

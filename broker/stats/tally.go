@@ -23,7 +23,7 @@ type Tally struct {
 	Lateness          map[streams.Kind]*Latencies
 	Journal           journal.Counts
 	Targets           *deliver.Counts
-	RecentTargets     atomic.Pointer[[]TargetAnswer] // at the end of the history's last step
+	RecentTargets     atomic.Pointer[[]TargetAnswer] // counts and rates at the end of the history's last step
 }
 
 // NewTally returns a Tally with zero counts.
@@ -64,7 +64,7 @@ func (t *Tally) Read() Counts {
 	return c
 }
 
-// LaneCounts counts the moves and deliveries of one lane. It outlives the lane's workers, since ownership may change.
+// LaneCounts counts the moves and deliveries of one lane. It outlives the lane's workers, because ownership may change.
 type LaneCounts struct {
 	Spec                              streams.Spec
 	Delivered, Hops, Retries, Repeats atomic.Uint64

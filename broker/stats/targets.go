@@ -14,7 +14,7 @@ const maxTargets = 1000
 // TargetCount counts the attempts to deliver to one target, or to the targets of one pattern: see deliver.Counts.
 type TargetCount struct {
 	Target    string `json:"target"`
-	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to them
+	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to the target
 	Delivered uint64 `json:"delivered"`
 	Refused   uint64 `json:"refused"`
 }

@@ -50,7 +50,7 @@ func (b *Book) Add(now time.Time, c Counts) {
 		s.lateness = append(s.lateness, n)
 	}
 	b.lastCounts = c
-	middle := now.Add(-FineStep / 2) // in the right step, even if the call is slightly late or early
+	middle := now.Add(-FineStep / 2) // lies in the ended step, even if the call is slightly late or early
 	b.hour.add(middle, s)
 	b.day.add(middle, s)
 }
@@ -69,7 +69,7 @@ func (b *Book) Hour(now time.Time) Series { return b.read(&b.hour, now) }
 // Day returns the last day in steps of five minutes, including the current step.
 func (b *Book) Day(now time.Time) Series { return b.read(&b.day, now) }
 
-// A step has the counts of one step.
+// A step has the counts of an interval that is as long as the length of its ring.
 type step struct {
 	number             int64 // number of steps since 1970
 	delivered, refused uint64

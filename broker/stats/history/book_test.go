@@ -94,7 +94,7 @@ func TestSeriesAdd(t *testing.T) {
 	now := noon.Add(15 * FineStep)
 	s := one.Hour(now)
 	s.Add(other.Hour(now))
-	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // ignored: columns of different lengths
+	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // ignored: slices of different lengths
 	s.Add(Series{Step: 7, From: s.From, Delivered: make([]int64, 400)})    // ignored: another step length
 	s.Add(Series{Step: 10, From: s.From + 3, Delivered: []int64{1, 2, 3}}) // ignored: steps that are not aligned
 	huge := Series{

@@ -9,14 +9,14 @@ import (
 const Unknown = -1
 
 const (
-	// maxInStep is the maximum count that Add accepts from another instance. It is far above any true count of five
-	// minutes.
+	// maxInStep is the maximum count of a step that Add accepts from another instance. It is far above any true count of
+	// five minutes.
 	maxInStep = 1 << 40
 	// maxBuckets is the maximum number of buckets that Add accepts. It limits the memory for another instance's report.
 	maxBuckets = 64
 )
 
-// Series has the counts of consecutive steps of one length, the oldest first. All columns have the same length.
+// Series has the counts of consecutive steps of one length, the oldest first. Each slice has one value for each step.
 type Series struct {
 	Step      int        `json:"step"` // seconds
 	From      int64      `json:"from"` // beginning of the first step, in unix seconds
@@ -34,8 +34,9 @@ func newSeries(length time.Duration, firstStep int64, steps int) Series {
 	}
 }
 
-// Add adds another instance's steps to the steps of the same time. Add does not trust other: it ignores columns,
-// buckets and counts that are too large.
+// Add adds another instance's steps to the steps of the same time. Add does not trust other: it ignores steps outside
+// the interval of s, buckets beyond maxBuckets, and numbers above maxInStep. It counts at most maxInStep deliveries in
+// a bucket.
 func (s *Series) Add(other Series) {
 	if other.Step != s.Step || s.Step == 0 || (other.From-s.From)%int64(s.Step) != 0 {
 		return
@@ -67,8 +68,8 @@ func addCount(sum *int64, n int64) {
 }
 
 // Quantile estimates the lateness that the given share of the deliveries did not exceed. Late has the number of
-// deliveries by bucket, and bounds the buckets' upper bounds. The last bucket has no bound. Within a bucket the
-// estimate is linear. Ok is false if there was no delivery.
+// deliveries by bucket, and bounds the buckets' upper bounds. Within a bucket the estimate is linear. The last bucket
+// has no bound, so the last of the bounds is its estimate. Ok is false if there was no delivery.
 func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Duration, ok bool) {
 	var total uint64
 	for _, n := range late {

@@ -40,16 +40,16 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // The metrics of the broker.
 var (
 	build      = desc("build_info", "Always 1. The labels identify the program.", "version", "revision", "go_version")
-	readiness  = desc("ready", "1 if /readyz reports ready: connected, every owned lane is read, not stopping.")
+	readiness  = desc("ready", "1 if /readyz reports ready: the broker is connected, reads its lanes, and does not stop.")
 	linkUp     = desc("link_up", "1 if the connection to NATS is up.", "link")
 	reconnects = desc("link_reconnects_total", "Reconnections to NATS.", "link")
 	lateness   = desc("lateness_seconds",
 		"Time from due until the target has the message, by the clock of the lane's leader and by kind of lane. For "+
 			"retry it includes the waits between refusals.", "kind")
 	outcomes = desc("deliveries_total",
-		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, which is repeated since no answer "+
-			"came; stalled, because the target does not answer; no_room in JetStream; paced by the target's rate; expired. "+
-			"Stalled, no_room and paced count as no attempt for the limit of attempts.", "outcome")
+		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, which is repeated because no "+
+			"answer came; stalled, because the target does not answer; no_room in JetStream; paced by the target's rate; "+
+			"expired. Stalled, no_room and paced count as no attempt for the limit of attempts.", "outcome")
 	ratedDeliveries = desc("rated_deliveries_total",
 		"Attempts to deliver to the targets of one pattern of DELAY_RATE, delivered and refused.",
 		"pattern", "outcome")
@@ -65,9 +65,9 @@ var (
 	sweptTimers = desc("timers_swept_total",
 		"Overdue timers that only the sweep of their stream found: a level was purged, or lost messages.")
 	missedRounds = desc("rounds_missed_total",
-		"Missed and skipped rounds of recurring timers. A gap counts as 100 at most.")
+		"Missed and skipped rounds of recurring timers. Consecutive missed rounds count as 100 at most.")
 	earlyChecks = desc("early_checks_total",
-		"Readings of a leader's clock that could prove an early delivery. Most commits make one.")
+		"Readings of a leader's clock that could prove an early delivery. Most commits make a reading.")
 	journalStored  = desc("journal_records_total", "Records of deliveries and dead letters that the journal has stored.")
 	journalDropped = desc("journal_dropped_total",
 		"Records of deliveries and dead letters that the journal lost, because its stream stored too little or "+
@@ -121,7 +121,7 @@ var lanes = []laneMetric{
 	gauge("held_messages", "Messages in memory.", func(l stats.LaneStatus) float64 { return float64(l.Held) }),
 	gauge("held_bytes", "Size of the messages in memory.",
 		func(l stats.LaneStatus) float64 { return float64(l.HeldBytes) }),
-	gauge("span_messages", "Sequences from the oldest message that has not left to the last one read.",
+	gauge("span_messages", "Sequences from the oldest message that has not left the lane to the last message read.",
 		func(l stats.LaneStatus) float64 { return float64(l.Span) }),
 	gauge("full", "1 if the lane's memory is full. Reading continues when messages leave.",
 		func(l stats.LaneStatus) float64 { return boolValue(l.Full) }),
@@ -133,8 +133,8 @@ var lanes = []laneMetric{
 			return float64(l.NextDue.UnixNano()) / float64(time.Second), l.Owned && !l.NextDue.IsZero()
 		}),
 	perLane(prometheus.GaugeValue, "clock_offset_seconds",
-		"Clock of the lane's leader minus the local clock, at least; absent if the leader has not returned its time "+
-			"for ten minutes.",
+		"Lower bound of the leader's clock minus the local clock; absent if the leader has not returned its time for "+
+			"ten minutes.",
 		func(l stats.LaneStatus) (float64, bool) { return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown }),
 	gauge("stream_bytes", "Size of the lane's stream at the last reading.",
 		func(l stats.LaneStatus) float64 { return float64(l.Bytes) }),

@@ -112,7 +112,7 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// TestDescribed: every described metric is exported. The registry refuses the opposite.
+// TestDescribed: every described metric is exported. The registry refuses an exported metric without a description.
 func TestDescribed(t *testing.T) {
 	families, err := New(busy(t)).Gather()
 	if err != nil {
