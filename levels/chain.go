@@ -8,9 +8,9 @@ import "time"
 // Next depends only on the remaining time. The message carries its due time, so another ladder, or another broker, may
 // continue the chain at any hop.
 //
-// A broker calls Next for every message at every hop, so Next does not allocate. A caller that lets messages leave a
-// level before its end, by a lookahead, should add a part of the lookahead to remaining, but not the whole lookahead:
-// see "A millisecond short" in the package documentation.
+// A broker calls Next for every message at every hop, so Next does not allocate. If messages leave a level before its
+// end, by a lookahead, the caller should add a part of the lookahead to remaining, but not the whole lookahead. See "A
+// millisecond short" in the package documentation.
 func (l Ladder) Next(remaining time.Duration) (next Level, ok bool) {
 	level, ok := l.LongestFit(remaining)
 	if !ok || remaining < l.Horizon() {

@@ -8,16 +8,16 @@
 // A timer is a subject delaytimer.<key>.<target…> of the stream DELAY_TIMERS. The messages of the subject are its
 // entries, and the last entry is the timer's state. The message that sets a timer is its set; the sequence of the set
 // is the generation of the timer. A firing is the entry that a broker stores before it delivers a generation. A marker
-// is a message in a level; when it is due, the broker reads the timer. An armed timer has a marker.
+// is a message in a level; when it is due, the broker fires the timer, unless the timer has changed. An armed timer has
+// a marker.
 //
 //	                    the leader puts these publishes into one order
 //	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over (the outcome) ──▶ no entry
 //	        ├─▶ cancel ──▶ no entry
 //	        └─▶ set h     moved, or replaced
 //
-// Every state change is one publish that expects generation g to be the last entry of its subject. So at most one state
-// change of a generation succeeds. Clients publish all but the firing themselves, and get exact answers even while no
-// broker runs.
+// A state change is one publish. If all publishes expect generation g to be the last entry of the subject, at most one
+// of them succeeds. Clients publish all but the firing themselves, and get exact answers even while no broker runs.
 //
 // # Invariants
 //

@@ -56,8 +56,8 @@ func Enabled(env Environment) (bool, error) {
 	return true, nil
 }
 
-// exporterValue returns the value of an exporter's variable for traces or, if that variable is empty, of its variable
-// for all signals.
+// exporterValue returns the value of an exporter's variable for traces. If that value is empty, exporterValue returns
+// the value of the variable for all signals.
 func (env Environment) exporterValue(name string) string {
 	if v := env(tracesPrefix + strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")); v != "" {
 		return v

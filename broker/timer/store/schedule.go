@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer"
 )
 
 // isSchedule reports whether the change is about a schedule.
@@ -19,19 +18,6 @@ func (a *attempt) scheduleTarget() string {
 		return ""
 	}
 	return a.State.Entry.Request.Target
-}
-
-// checkTarget returns a conflict if the schedule that was found has another target than the change names: it has
-// replaced the schedule that the client means. Otherwise checkTarget returns its arguments.
-func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
-	if found := a.scheduleTarget(); found != "" && a.Target != "" && a.Target != found {
-		known = timer.Answer{
-			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due,
-			Why: "its target is " + found,
-		}
-		return timer.Reply, known
-	}
-	return next, known
 }
 
 // sealSchedule seals an entry if the change is about a schedule.

@@ -152,8 +152,15 @@ func (a *attempt) Decide() (next timer.Next) {
 	if a.extra != nil && a.Doubt.Unanswered {
 		return timer.Publish
 	}
-	if next, a.answer = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Publish || a.Verb == timer.Get {
-		next, a.answer = a.checkTarget(next, a.answer)
+	next, a.answer = timer.Decide(a.Request, a.State, a.Doubt)
+	target := a.scheduleTarget()
+	if (next == timer.Publish || a.Verb == timer.Get) && target != "" && a.Target != "" && a.Target != target {
+		// Another schedule has replaced the one that the client means.
+		a.answer = timer.Answer{
+			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due,
+			Why: "its target is " + target,
+		}
+		return timer.Reply
 	}
 	return next
 }

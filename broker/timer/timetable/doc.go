@@ -21,7 +21,7 @@
 // first moment at which the local clock shows that time or a later one. So the round of a local time that a clock
 // change skips is planned right after the gap. A local time that occurs twice has one round, at the first occurrence.
 // Two local times that denote one moment have one round. If the table does not restrict the hours (*), a round is
-// planned whenever the local clock shows one of its minutes and seconds, in every hour that passes.
+// planned whenever the local clock shows one of the table's minutes and seconds, in every hour that passes.
 //
 // # Tried and rejected
 //

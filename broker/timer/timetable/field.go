@@ -55,8 +55,9 @@ func FromServer(pattern string) (expr string, err error) {
 }
 
 // parse returns the values of a list of ranges, as bits. A range that ends before it begins, such as fri-mon, continues
-// with the smallest value. A star with a step of the field's size or more, such as */90 for the minutes, is refused:
-// its author expects an interval of more than an hour. Strict makes parse follow the rules of nats-server instead.
+// at the field's smallest value. A star with a step of the field's size or more, such as */90 for the minutes, is
+// refused, since its user expects an interval of more than an hour. Strict makes parse follow the rules of nats-server
+// instead.
 func (f field) parse(list string, strict bool) (values uint64, err error) {
 	size := f.max - f.min + 1
 	for part := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {

@@ -33,7 +33,7 @@ type Round struct {
 // Decision is the decision about a due round.
 type Decision struct {
 	Fire    bool      // the round fires; if false, the round was missed, and Next replaces it
-	Next    Round     // zero if the series is over
+	Next    Round     // zero if the series has ended
 	Wait    time.Time // the earliest time at which an overdue Next may fire; zero if Next is not overdue
 	Skipped int       // number of missed occurrences that do not fire, at most maxCounted
 }

@@ -11,8 +11,8 @@ import (
 const (
 	// maxSpec is the maximum length of an expression, in bytes.
 	maxSpec = 256
-	// maxSearch is the length of a search, in years. The longest wait, for a leap day on a given weekday, is 40 years,
-	// across a century year that is not a leap year.
+	// maxSearch is the maximum length of a search, in years. The longest wait, for a leap day on a given weekday, is 40
+	// years, across a century year that is not a leap year.
 	maxSearch = 41
 	// maxYear is the last year that a header can hold.
 	maxYear = 9999

@@ -49,7 +49,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Setting + ": " + e.Sentence }
 
-// errorf returns an Error. A format quotes untrusted text with %.64q.
+// errorf returns an Error. The format must quote untrusted text with %.64q.
 func errorf(word, format string, args ...any) *Error {
 	return &Error{Setting: word, Sentence: fmt.Sprintf(format, args...)}
 }
@@ -183,7 +183,7 @@ func (t Table) Next(first, after time.Time) (next time.Time, ok bool) {
 		next = t.spec.nextTime(after)
 		return next, !next.IsZero() && !t.endsBefore(next)
 	}
-	for after.Sub(first) == math.MaxInt64 { // the difference is longer than a Duration can be
+	for after.Sub(first) == math.MaxInt64 { // Sub returns the maximum for a longer difference, too
 		first = first.Add(math.MaxInt64 / t.Every * t.Every)
 	}
 	if !after.Before(first) {
