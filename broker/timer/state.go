@@ -9,8 +9,8 @@ import (
 )
 
 // ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is longer
-// than a lease lasts after its last successful heartbeat. RosterTimeout is for an instance that owns no lane, according
-// to the table of owners.
+// than a lease lasts after its last successful heartbeat. RosterTimeout is the same time if, according to the table of
+// owners, the other instance owns no lane.
 const (
 	ClaimTimeout  = 6 * time.Second
 	RosterTimeout = 2 * time.Second

@@ -15,7 +15,7 @@ import (
 const (
 	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkReserve is reserved for the answer, as listReserve is.
+	// bulkReserve is reserved for the last changes and the answer: when less time is left, no further change begins.
 	bulkReserve = 1500 * time.Millisecond
 )
 
