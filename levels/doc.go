@@ -68,7 +68,7 @@
 //	3s        any: 13s 44m 82m 14h 55h ...  3.79    7.43
 //	5s        the default's                 3.70    7.67
 //
-// The cost grows with the horizon: more messages wait in memory, and the cursor is further behind. With a horizon of
+// The cost grows with the horizon: more messages wait in memory, and a crash repeats more deliveries. With a horizon of
 // three seconds, a crash repeats up to three seconds of traffic, under the same ids. So the default is the smallest
 // horizon, in steps of half a second, for which the search found round levels that meet both goals. A smaller horizon
 // would need odd levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A longer wait in memory is better than

@@ -25,8 +25,8 @@
 // An entry due after the edge goes into a slot. The wheel writes a time as a number of eleven digits, each of six bits.
 // The highest digit in which the due time differs from the edge selects the ring, and the value of that digit selects
 // the slot. So the first used slot of the lowest used ring holds the earliest entries of all rings, and two bitmaps
-// find that slot without a scan. When the run is used up, that slot is sorted and becomes the new run, and the edge
-// moves to the last entry of the run.
+// find that slot without a scan. When the last item of the run is popped, that slot is sorted and becomes the new run,
+// and the edge moves to the last entry of the run.
 //
 // An entry that is added with a due time at or before the edge comes too late for the rings, and goes into the heap.
 // The next entry is the earlier of the head of the run and the head of the heap.
@@ -35,7 +35,8 @@
 // the rings hold only items: a due time and a handle. Remove removes the value from the slab, and leaves the item in
 // place; the wheel skips the item at its due time. When more than half of the items belong to removed entries, a sweep
 // drops those items. The sweep and the growth of memory are the only steps that take time in proportion to the number
-// of entries. A Next or Advance that reaches a crowded slot takes time in proportion to the entries of that slot.
+// of entries. A Next or Advance that distributes a crowded slot, one with more than 64 entries, takes time in
+// proportion to these entries.
 //
 // # Invariants
 //
@@ -58,9 +59,10 @@
 // # Tried and rejected
 //
 //   - A tree of rings, without edge and heap, in which each crowded slot has its own ring. The time of every step has a
-//     small bound, but each Add has several cache misses. With 100,000 entries, this design takes twice the time.
-//   - 256 slots in a ring. Items are distributed less often, but the wheel is not faster, and takes three times the
-//     memory when it is empty.
+//     small bound, but each Add has several cache misses. With 100,000 entries, this design takes twice the time of the
+//     wheel.
+//   - 256 slots in a ring. Items are distributed less often, but the wheel is not faster, and an empty wheel takes
+//     three times the memory.
 //
 // Two designs were not tried. The first is a wheel with ticks: a tick rounds due times up, so even a single timer is
 // late. The second is a wheel with slots that are lists, linked through the slab. Such lists would permit immediate

@@ -83,8 +83,8 @@ func (rs *rings) cutFirst(edge instant) (s slot, start, width instant) {
 	r := bits.TrailingZeros64(rs.usedRings)
 	i := bits.TrailingZeros64(rs.usedSlots[r])
 	width = 1 << (r * digitBits)
-	// The higher digits are equal to the edge's. The top ring has no higher digits: there, the shift gives 0, and the
-	// mask is 0.
+	// The higher digits of the slot are those of the edge. The top ring has no higher digits: there, the shift gives 0,
+	// and the mask is 0.
 	mask := ^(width<<digitBits - 1)
 	return rs.cut(r, i), edge&mask | instant(i)*width, width
 }
