@@ -82,7 +82,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("create the JetStream client of the read connection: %w", err)
 	}
 	b := &Broker{
-		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.On(links.Control, js),
+		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.NewBuilder(links.Control, js),
 		links: links, linkStates: link.NewStates(links), readJetStream: readJS,
 		jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		users:     links.Users(), log: cfg.Log, startTime: time.Now(), tally: stats.NewTally(cfg.Rates),

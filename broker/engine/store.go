@@ -131,7 +131,7 @@ func (w *worker) check(f *flight) {
 	sent := f.sent
 	w.ask(func(ctx context.Context) event {
 		found, err := w.engine.JetStream.API.Message(ctx, sent.stream, sent.duplicate)
-		ours := err == nil && w.engine.Keys.Wrote(sent.header(), found)
+		ours := err == nil && w.engine.Keys.Recognizes(sent.header(), found)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}

@@ -35,7 +35,7 @@ func NewTally(rates deliver.Rates) *Tally {
 	for _, code := range message.Codes() {
 		t.DeadLetters[code] = new(atomic.Uint64)
 	}
-	for _, kind := range streams.Lanes() {
+	for _, kind := range streams.LaneKinds() {
 		t.Lateness[kind] = new(Latencies)
 	}
 	return t

@@ -27,7 +27,7 @@ func (s Status) HistoryCounts() history.Counts {
 			c.Pending += l.Pending
 		}
 	}
-	for _, kind := range streams.Lanes() {
+	for _, kind := range streams.LaneKinds() {
 		if kind == streams.Retry || kind == streams.Paused { // a wait for the target is no lateness of the broker
 			continue
 		}

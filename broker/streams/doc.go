@@ -5,13 +5,14 @@
 //
 // # Invariants
 //
-//   - A stream is the broker's if its metadata has the broker's marks. Its name does not matter (Spec). The broker does
-//     not change a stream that has the name of one of the broker's streams but not the marks.
+//   - A stream is the broker's if its metadata has the broker's marks. The stream's name does not matter (Spec). The
+//     broker does not change a stream that has the name of one of the broker's streams but not the marks.
 //   - Provisioning creates missing streams (Provisioner). In existing streams it changes only three things: the
-//     subjects when the ladder changes, the configured bounds, and the marks of seals if they are missing. A subject
-//     moves from stream to stream, and never belongs to two.
+//     subjects when the configured levels change, the configured bounds, and the marks of seals if they are missing. A
+//     subject moves from stream to stream, and never belongs to two.
 //   - Any other difference is reported and not changed (Drift), because an operator may have had a reason.
-//   - The stream of a level that is no longer in the ladder is found by its marks, and is served until it is empty.
+//   - The broker finds the stream of a level that is no longer configured by its marks, and serves it until it is
+//     empty.
 //   - A seal is the signature by which brokers recognise their own messages. The secret of the seals is kept in the
 //     metadata of every stream, so that it is lost only if all streams are lost (Secrets).
 //

@@ -24,7 +24,7 @@ type Fix int
 const (
 	FixByEdit       Fix = iota // an operator edits the stream
 	FixByProvision             // provisioning removes the difference
-	FixByRecreation            // the server refuses such an update, so the stream must be created again
+	FixByRecreation            // the server refuses to change the setting, so the stream must be created again
 )
 
 func (d Drift) String() string { return d.Stream + ": " + d.Difference }
@@ -70,7 +70,7 @@ var (
 	permanentFatal   = Drift{Fatal: true, Fix: FixByRecreation}
 )
 
-// check adds a difference of the given kind if differs is set.
+// check adds a difference of the given kind if differs is true.
 func (d *drifts) check(differs bool, kind Drift, format string, args ...any) {
 	if differs {
 		kind.Stream, kind.Difference = d.stream, fmt.Sprintf(format, args...)

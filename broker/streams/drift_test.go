@@ -13,8 +13,8 @@ import (
 
 type config = jetstream.StreamConfig
 
-// harmful are changes of settings with which a stream could change, lose or keep accepted messages. Says is a part of
-// the reported difference, or empty for a change without a report.
+// harmful are changes of settings with which a stream could change or lose accepted messages, or never remove them.
+// Says is a part of the reported difference, or empty for a change without a report.
 var harmful = map[string]struct {
 	change func(*config)
 	fatal  bool
@@ -53,7 +53,7 @@ var harmful = map[string]struct {
 	"Discard": {func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
 }
 
-// harmless are the settings with which a stream cannot change, lose or keep accepted messages.
+// harmless are the settings that cause no such harm to accepted messages.
 var harmless = []string{
 	"Name", "Description", "Replicas", "Placement", "Compression", "FirstSeq", "AllowDirect", "MirrorDirect", "Metadata",
 	"Template",

@@ -26,7 +26,7 @@ func limitJournal(cfg *jetstream.StreamConfig, want Spec) (changed bool) {
 // checkJournal reports settings with which records may be missing, or the journal may use the storage of the lanes.
 func (s Spec) checkJournal(d *drifts, cfg jetstream.StreamConfig) {
 	d.check(cfg.MaxAge != s.MaxAge, warning,
-		"max_age is %s, want %s: records are kept for the actual time", maxAgeText(cfg), levels.FormatDuration(s.MaxAge))
+		"max_age is %s, want %s: records are kept for max_age", maxAgeText(cfg), levels.FormatDuration(s.MaxAge))
 	d.check(exceeds(cfg.MaxBytes, s.MaxBytes), warning,
 		"max_bytes is %d, want %d: the journal may take the room of the lanes", cfg.MaxBytes, s.MaxBytes)
 	d.check(cfg.Discard != jetstream.DiscardOld && (cfg.MaxMsgs > 0 || cfg.MaxBytes > 0), warning,
@@ -53,7 +53,8 @@ func (s Spec) checkJournal(d *drifts, cfg jetstream.StreamConfig) {
 	}
 }
 
-// UnwantedJournal reports a journal that exists although it is not wanted. The broker does not change its stream.
+// UnwantedJournal reports a journal that exists although it is not wanted. The broker does not change the journal's
+// stream.
 func UnwantedJournal(want, found []Spec) []Drift {
 	var d drifts
 	for _, s := range found {

@@ -15,7 +15,8 @@ import (
 func TestOperatorsChangesStay(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
-		extra := []string{"mine.>", "delayed.orders.>", "delay2.30m.>"} // the last two only begin like the broker's
+		// The last two subjects only begin with the same letters as the broker's.
+		extra := []string{"mine.>", "delayed.orders.>", "delay2.30m.>"}
 		natstest.Reconfigure(t, js, "DELAY_30m", func(c *jetstream.StreamConfig) {
 			c.Description, c.MaxBytes = "mine", 1<<30
 			c.Subjects = append(c.Subjects, extra...)
@@ -139,12 +140,12 @@ func TestSubjectsMoveOneByOne(t *testing.T) {
 	})
 }
 
-// withoutCreate is a JetStream that refuses to create streams.
-type withoutCreate struct{ jetstream.JetStream }
+// creationRefuser is a JetStream that refuses to create streams.
+type creationRefuser struct{ jetstream.JetStream }
 
 var errNoRight = errors.New("no permission to create a stream")
 
-func (withoutCreate) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
+func (creationRefuser) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
 	return nil, errNoRight
 }
 
@@ -153,7 +154,7 @@ func TestRefusedStreamTakesNoSubjects(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		before := configOf(t, js, "DELAY_INTAKE").Subjects
-		p := provisioner(withoutCreate{js}, true)
+		p := provisioner(creationRefuser{js}, true)
 		if _, _, err := p.Provision(context.Background(), wantedSpecs("1m", "7m")); !errors.Is(err, errNoRight) {
 			t.Fatalf("got %v, want %v", err, errNoRight)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Prefixes returns the sorted prefixes in the marks of these streams.
+// Prefixes returns the sorted prefixes in the marks of the given streams.
 func Prefixes(infos map[string]*jetstream.StreamInfo) []string {
 	found := make(map[string]bool)
 	for _, info := range infos {

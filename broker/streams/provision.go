@@ -29,8 +29,8 @@ type Provisioner struct {
 	Prefix     string
 	Roots      []string                                  // the first tokens of the broker's subjects
 	ParseDelay func(level string) (time.Duration, error) // parses the name of a level
-	// RetiredSubjects returns the subjects of a level that is no longer in the ladder: only the subject on which brokers,
-	// and no clients, publish.
+	// RetiredSubjects returns the subjects of a level that is no longer configured: only the subject on which brokers, and
+	// no clients, publish.
 	RetiredSubjects func(level Spec) []string
 	// MayCreate allows the provisioner to create and change streams. If MayCreate is false, a missing stream is an error.
 	MayCreate bool
@@ -40,11 +40,12 @@ type Provisioner struct {
 	NeedLeaders bool
 	// OptionalStream is the name of a stream whose missing leader does not cause ErrNoLeader.
 	OptionalStream string
-	// OnSuccess is called with all streams after Provision has succeeded. It may be nil.
+	// Provision calls OnSuccess with all streams when it has succeeded. OnSuccess may be nil.
 	OnSuccess func(all map[string]*jetstream.StreamInfo)
 	// ChangeTimeout is the maximum time for one change of a stream. If zero, jsapi.Timeout applies.
 	ChangeTimeout time.Duration
-	// SecretConfigured is set if the secret of the seals is configured. Then it is not kept in streams: see Secrets.
+	// SecretConfigured is true if the secret of the seals is configured. Then the streams do not keep the secret: see
+	// Secrets.
 	SecretConfigured bool
 
 	leaderless map[string]bool // set by Provision: the broker's streams that have no leader

@@ -29,7 +29,7 @@ import (
 const upgradeTime = time.Hour
 
 // Secrets returns the secrets of the given streams, and the time from which messages without a seal are refused. The
-// brokers seal with the first secret. The time is zero if no stream has this mark.
+// brokers seal with the first secret. If no stream has a mark with a time, start is zero.
 func Secrets(found []Spec) (secrets []string, start time.Time) {
 	for _, s := range intakeFirst(found) {
 		if s.Secret != "" && !slices.Contains(secrets, s.Secret) {

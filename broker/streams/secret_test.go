@@ -22,8 +22,8 @@ func secretsOf(t *testing.T, p Provisioner, want []Spec) ([]string, time.Time) {
 	return Secrets(found)
 }
 
-// unsealed removes all metadata of seals from the streams, as if an older broker had created them.
-func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
+// removeSeals removes all metadata of seals from the streams, as if an older broker had created them.
+func removeSeals(t *testing.T, js jetstream.JetStream, want []Spec) {
 	t.Helper()
 	for _, s := range want {
 		natstest.Reconfigure(t, js, s.Stream, func(cfg *jetstream.StreamConfig) {
@@ -42,7 +42,7 @@ func TestSecretsOfConcurrentInstances(t *testing.T) {
 				specs := wantedSpecs("1m", "30m")
 				if !fresh {
 					mustProvision(t, provisioner(js, true), specs)
-					unsealed(t, js, specs)
+					removeSeals(t, js, specs)
 				}
 				var mu sync.Mutex // guards seal
 				var seal []string
@@ -82,7 +82,7 @@ func TestSecretChangesOnlyMetadata(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
-		unsealed(t, js, specs)
+		removeSeals(t, js, specs)
 		natstest.Reconfigure(t, js, "DELAY_30m", func(cfg *jetstream.StreamConfig) {
 			cfg.Metadata["team"], cfg.MaxConsumers, cfg.Description = "shop", 9, "the operator's words"
 			cfg.Subjects = append(cfg.Subjects, "shop.own")
@@ -152,7 +152,7 @@ func TestSecretIsNeverOverwritten(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
-		unsealed(t, js, specs)
+		removeSeals(t, js, specs)
 		var first []string
 		second, _ := secretsOf(t, provisioner(&interloper{JetStream: js.JetStream, f: func() {
 			first, _ = secretsOf(t, provisioner(js.JetStream, true), specs)

@@ -43,16 +43,16 @@ const (
 	Journal Kind = "journal" // records of deliveries, for a limited time
 )
 
-// Lanes returns the kinds of stream that are read in order, in the order in which a message passes them.
-func Lanes() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
+// LaneKinds returns the kinds of stream that are read in order, in the order in which a message passes them.
+func LaneKinds() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
 
 // IsLane reports whether streams of this kind are read in order.
-func (k Kind) IsLane() bool { return slices.Contains(Lanes(), k) }
+func (k Kind) IsLane() bool { return slices.Contains(LaneKinds(), k) }
 
 // CompareLanes compares streams by the order in which messages pass through them: the intake, the timers, the levels
 // from the shortest to the longest, the retry lanes, the paused messages, the dead letters.
 func CompareLanes(a, b Spec) int {
-	kinds := append(Lanes(), Dead)
+	kinds := append(LaneKinds(), Dead)
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),
@@ -120,7 +120,7 @@ func (s Spec) Config() jetstream.StreamConfig {
 		MaxBytes:    cmp.Or(s.MaxBytes, -1),
 		Replicas:    s.Replicas,
 		Duplicates:  s.Duplicates,
-		AllowDirect: true, // so that the broker can read timers before they are due, and for operators
+		AllowDirect: true, // for operators, and for the broker's reads of timers before they are due
 		Metadata: map[string]string{
 			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
 		},

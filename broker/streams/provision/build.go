@@ -24,9 +24,9 @@ type Builder struct {
 	log  *slog.Logger
 }
 
-// On returns a builder for a connection. From then on, the keyring reads unknown keys from the streams of that
+// NewBuilder returns a builder for a connection. The keyring then reads unknown keys from the streams of that
 // connection.
-func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
+func (s Streams) NewBuilder(conn *nats.Conn, js jetstream.JetStream) *Builder {
 	s.keys.find = func(ctx context.Context) ([]streams.Spec, error) {
 		found, _, err := s.Provisioner(js).Find(ctx)
 		return found, err
@@ -91,8 +91,8 @@ func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec
 }
 
 // useUnchanged uses the existing streams for a user who may not create or change them. Refused is the permission error.
-// If a stream is missing, useUnchanged returns this error, too. If existing streams should only change, as when the
-// levels change, the broker serves them unchanged, until a user with the permission makes the change.
+// If a stream is missing, the returned error wraps refused. If existing streams should only change, as when the levels
+// change, the broker serves them unchanged, until a user with the permission makes the change.
 func (b *Builder) useUnchanged(
 	ctx context.Context, verifier streams.Provisioner, want []streams.Spec, refused error,
 ) ([]streams.Spec, []streams.Drift, error) {
@@ -114,9 +114,10 @@ type optionalStream struct {
 	message string
 }
 
-// optionalStreams returns the streams without which the broker can run after provisioning has failed with err, the most
-// important first: the stream of owners if a stream is missing, the stream of paused targets, the journal, and the
-// stream of timers if the configuration makes it optional.
+// optionalStreams returns the streams without which the broker can run, the most important first: the stream of owners,
+// the stream of paused targets, the journal, and the stream of timers. The stream of owners is optional only if err,
+// the error of provisioning, says that streams are missing. The stream of timers is optional only if the configuration
+// makes it so.
 func (b *Builder) optionalStreams(err error) []optionalStream {
 	var all []optionalStream
 	add := func(kind streams.Kind, level slog.Level, message string) {

@@ -1,7 +1,7 @@
 // Package provision decides which streams a configuration needs, and how a broker starts when a stream cannot be
-// created or used. Package streams creates and changes the streams. Streams lists the wanted streams, Builder has them
-// created when a broker starts, and Keyring holds the keys of the seals. A key is derived from a secret in the streams'
-// metadata.
+// created or used. Package streams creates and changes the streams. Streams lists the wanted streams, Builder
+// provisions them when a broker starts, and Keyring holds the keys of the seals. A key is derived from a secret in the
+// streams' metadata.
 //
 // # Invariants
 //

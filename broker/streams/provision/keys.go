@@ -111,9 +111,9 @@ func (k *Keyring) readSecrets() {
 	}
 }
 
-// Wrote reports whether a broker wrote a stored message, with the id and the hop of the header sent. A client may have
-// stored a message with the same id.
-func (k *Keyring) Wrote(sent message.Header, found jsapi.Message) bool {
+// Recognizes reports whether a broker wrote found, with the id and the hop in the header sent. Otherwise a client may
+// have stored found under the same id.
+func (k *Keyring) Recognizes(sent message.Header, found jsapi.Message) bool {
 	header, err := found.Header()
 	if err != nil || !k.Policy.Names.BrokerOnly(found.Subject) {
 		return false

@@ -12,10 +12,10 @@ import (
 // Streams derives the wanted streams from a configuration, and the policy that parses their messages. It does not need
 // a running broker.
 type Streams struct {
-	cfg   config.Config
-	names message.Names
-	keys  *Keyring
-	lanes levels.Ladder // the retry lanes: the retry delays of all targets
+	cfg        config.Config
+	names      message.Names
+	keys       *Keyring
+	retryLanes levels.Ladder // the retry delays of all targets
 }
 
 // StreamsOf checks a configuration, and returns its Streams.
@@ -33,7 +33,7 @@ func StreamsOf(cfg config.Config) (Streams, error) {
 	if err != nil {
 		return Streams{}, err
 	}
-	return Streams{cfg: cfg, names: names, keys: keys, lanes: lanes}, nil
+	return Streams{cfg: cfg, names: names, keys: keys, retryLanes: lanes}, nil
 }
 
 // Config returns the configuration with its defaults filled in.

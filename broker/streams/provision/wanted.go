@@ -15,7 +15,7 @@ import (
 const (
 	LevelReserve  = 4 << 10
 	intakeReserve = 8 << 10
-	minPayload    = 2 * intakeReserve
+	minPayload    = 2 * intakeReserve // the lowest max_payload with which a broker starts
 )
 
 // journalDuplicates is the journal's duplicate window. It is longer than the time between two attempts to store a batch
@@ -80,7 +80,7 @@ func (s Streams) laneSpecs(
 		level.MaxMsgs, level.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
 		specs = append(specs, level)
 	}
-	for _, l := range s.lanes.Levels() {
+	for _, l := range s.retryLanes.Levels() {
 		retry := spec(streams.Retry, s.names.RetryStream(l.Name), s.names.RetryFilter(l.Name))
 		retry.Name, retry.Delay, retry.MaxMsgSize = l.Name, l.Delay, maxSize
 		specs = append(specs, retry)

@@ -36,7 +36,7 @@ func TestWithoutSomeStreams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lanes, err := wanted.On(nc, js).Start(t.Context())
+			lanes, err := wanted.NewBuilder(nc, js).Start(t.Context())
 			var names []string
 			for _, l := range lanes {
 				names = append(names, l.Stream)
@@ -49,7 +49,7 @@ func TestWithoutSomeStreams(t *testing.T) {
 			}
 		}
 		optional := []string{"DELAY_OWNERS", "DELAY_PAUSED", "DELAY_JOURNAL", "DELAY_TIMERS"}
-		said := []string{"share the lanes", "no target can be paused", "no deliveries are recorded",
+		losses := []string{"share the lanes", "no target can be paused", "no deliveries are recorded",
 			"no named timer can be set"}
 		for set := range 1 << len(optional) {
 			if _, err := start(true); err != nil {
@@ -70,7 +70,7 @@ func TestWithoutSomeStreams(t *testing.T) {
 				if isLane && slices.Contains(lanes, stream) == missing {
 					t.Errorf("without %04b: got the lanes %v", set, lanes)
 				}
-				if got := strings.Count(log.String(), said[i]) == 1; got != missing {
+				if got := strings.Count(log.String(), losses[i]) == 1; got != missing {
 					t.Errorf("without %04b: the log has the loss of %s: %v, want %v", set, stream, got, missing)
 				}
 			}
