@@ -14,8 +14,8 @@
 //	     ├── bench-part pipeline  the bare pipeline          ┘ and neither for the scheduler
 //	     └── bench-part load      publishes
 //
-// The load has its own process: a publisher inside the run or the sidecar would share their scheduler and garbage
-// collector. Each part ends when its stdin is closed, even after a kill -9 of the run.
+// The load has its own process: a publisher inside the run or the sidecar would share the Go scheduler and the garbage
+// collector of that process. Each part ends when its stdin is closed, even after a kill -9 of the run.
 //
 // # Sides
 //
@@ -23,8 +23,8 @@
 // of one side. A round is one turn of each side. A ratio compares two turns of the same round, since a disturbance of
 // the machine probably affects both turns. Each turn has new streams and a new sidecar.
 //
-//   - Broker: delaybroker serve with the settings of the environment. The load publishes a plain duration, such as 5m,
-//     to <prefix>.5m.<target>, another delay to <prefix>in.<delay>.<target>, and a due time to
+//   - Broker: delaybroker serve with the settings of the environment. For a plain duration, such as 5m, the load
+//     publishes on <prefix>.5m.<target>; for another delay, on <prefix>in.<delay>.<target>; and for a due time, on
 //     <prefix>at.<time>.<target>.
 //   - Scheduler: the server's own message scheduling (ADR-51). Each message has the header "Nats-Schedule: @at <time>"
 //     and its own subject. A schedule and its target must be in the same stream.
@@ -43,10 +43,10 @@
 //
 // An accepted message is lost if it has not arrived 15 s after the last due time, and 15 s after the last arrival. A
 // message is early if it arrives before its requested time, or before Delay-Due. If the run did not start the server,
-// the run first compares the server's clock with its own. Then an arrival counts as early only if it is more than half
-// a round trip before the requested time. Delay-Due and the time of storage are both times of servers, so their
-// comparison has no such margin. The count "twice" is the number of duplicates, which are allowed. After a refused
-// publish, the loads of the sides would differ, so the refusal ends the run.
+// the run first compares the server's clock with the local clock. In this case, an arrival counts as early only if it
+// is more than half a round trip before the requested time. Delay-Due and the time of storage are both times of
+// servers, so their comparison has no such margin. The count "twice" is the number of duplicates, which are allowed.
+// After a refused publish, the loads of the sides would differ, so the refusal ends the run.
 //
 // # Timers
 //
@@ -58,8 +58,8 @@
 //
 // A broker reads the messages into memory before the due time, and deletes entries after the last arrival. So the run
 // counts the CPU time from two seconds before the due time until the processes are idle. Idle processes use less than
-// 15 ms of CPU time in half a second. The run waits for idle processes until half a minute after the last arrival at
-// most. In the scenario rounds, it waits until two seconds before the next round at most.
+// 15 ms of CPU time in half a second. The run waits for idle processes for at most half a minute after the last
+// arrival. In the scenario rounds, it waits at most until two seconds before the next round.
 //
 // In the scenario rounds, a round is one firing of a recurring timer. All recurring timers of a run have the same cron
 // expression, with a round at each multiple of the interval. A schedule of the server begins when it is set, so the

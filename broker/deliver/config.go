@@ -13,7 +13,7 @@ type Config struct {
 	Counts       *Counts       // NewCounts(Limits.ByTarget), or nil: then New makes the counts
 	ReplyTimeout time.Duration // the timeout of a service's reply in mode request
 	// Ours reports whether a stream is one of the broker's own. An acknowledgement by such a stream does not count. Nil
-	// means that the broker has no streams.
+	// means that no stream belongs to the broker.
 	Ours func(stream string) bool
 	// Window and WindowBytes are the maximum number and bytes of outstanding deliveries. They should be as large as the
 	// numbers of messages and bytes that a lane holds in memory. New raises a value below the minimum to the minimum.

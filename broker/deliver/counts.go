@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxNames is the maximum number of names under which deliveries are counted. The patterns of rates are not
-	// included.
+	// maxNames is the maximum number of names under which deliveries are counted. The patterns of rates are additional
+	// names.
 	maxNames = 256
 	// maxPerToken is the maximum number of names with the same first token, because the second token may be an id.
 	maxPerToken = 32
@@ -40,7 +40,7 @@ type Counts struct {
 // countName is a name, and the pattern of its targets' rate.
 type countName struct{ name, rate string }
 
-// Count is the number of delivered and refused deliveries to the targets of one name.
+// Count counts the delivered and the refused messages for the targets of one name.
 type Count struct {
 	Target string // the name
 	Rate   string // the pattern of DELAY_RATE that applies to these targets; empty for none
@@ -65,7 +65,7 @@ func NewCounts(rates Rates) *Counts {
 // All returns the counts, in the order in which their names were first used. It takes no lock.
 func (cs *Counts) All() []*Count { return *cs.counts.Load() }
 
-// Note counts a delivery that was delivered or refused, and ignores all other outcomes. The nil Count counts nothing.
+// Note counts the outcomes Delivered and Refused, and ignores all other outcomes. The nil Count counts nothing.
 func (c *Count) Note(o Outcome) {
 	switch {
 	case c == nil:

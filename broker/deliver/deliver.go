@@ -28,7 +28,7 @@ type Deliverer struct {
 	groups  *groups
 	sending bool // a goroutine is in sendReady
 	closed  bool // nothing is sent any more
-	// isHalted reports whether deliveries to a target are halted. It is nil while none are.
+	// isHalted reports whether deliveries to a target are halted. It is nil while no target is halted.
 	isHalted func(target string) bool
 
 	senderRuns bool  // sendWhenReady runs
@@ -127,7 +127,7 @@ func (d *Deliverer) queueLocked(dl *delivery) (sendNow bool) {
 	case passed: // the delivery must not overtake earlier deliveries to its target, which another goroutine is sending
 		d.groups.readyQueue = append(d.groups.readyQueue, dl)
 	default:
-		d.lookup.renew() // the stream behind the target may be new
+		d.lookup.renew() // a new stream may listen on the target
 	}
 	t.unsentDeliveries++
 	return false

@@ -65,7 +65,7 @@ var outcomeNames = [...]string{"delivered", "refused", "unknown", "stalled", "no
 // Outcomes is the number of outcomes.
 const Outcomes = len(outcomeNames)
 
-// String returns the name of the outcome, one of a closed set.
+// String returns the name of the outcome in metrics.
 func (o Outcome) String() string { return outcomeNames[o] }
 
 // Result is the end of a delivery.

@@ -51,7 +51,7 @@
 // as the service's reply, unless the stream that the reply names listens on the target.
 //
 // In mode auto, silence counts as a delivery only on three conditions: the server has confirmed that it took the
-// message, 50 ms have passed, and the account's streams are known. When a target is silent, the deliverer requests one
+// message, 50 ms have passed, and the account's streams are known. When a target is silent, the deliverer requests a
 // list of all streams, unless the last list is at most a few seconds old. Then the deliverer itself matches targets
 // with the subjects of the listed streams. While the last list is older, for example because the request fails or is
 // forbidden, no silence counts as a delivery. For a stream without a leader, the list contains only the name. The
@@ -62,7 +62,7 @@
 // If such a stream has acknowledged a message within the last minute, silence does not count as a delivery for the
 // subject of that message, or for subjects with the same first two tokens. At other times, 50 ms of silence count as
 // the answer of core subscribers, although the stream may only be slow. If core subscribers and such a stream listen on
-// one target, the core subscribers get duplicates. To prevent wrong deliveries and duplicates, configure the modes of
+// one target, the core subscribers get duplicates. To prevent wrong outcomes and duplicates, configure the modes of
 // these targets, as pattern=mode: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
 //
 // If NATS does not permit the broker to publish to a subject, the target seems silent. The server reports the refusal

@@ -27,12 +27,12 @@ type evidence struct {
 	mode    message.Mode
 	timeout time.Duration // timeout of the answer
 
-	// Exactly one of answer and err is set, as in acks.Func.
+	// Exactly one of answer and err is not nil, as in acks.Func.
 	answer *nats.Msg
 	err    error
 
 	// at is the time of the delivery, if the delivery counts: the time of the answer or, for a silence, the time at
-	// which the server confirmed the message. It is zero if the server has confirmed nothing.
+	// which the server confirmed that it took the message. It is zero without an answer and a confirmation.
 	at time.Time
 
 	// For an answer.
@@ -52,7 +52,7 @@ type evidence struct {
 	claim claim
 }
 
-// claim tells whether the stream that an acknowledgement names listens on the target. If that stream does not listen
+// claim reports whether the stream that an acknowledgement names listens on the target. If that stream does not listen
 // there, a service has replied with its own JSON, which has the same fields as an acknowledgement.
 type claim uint8
 

@@ -14,7 +14,7 @@ const (
 
 // group is a set of targets with one share of the window: the targets of one stream, or the targets with the same first
 // tokens. A delivery passes its group, then the group's parent, and last the window, which is the group of all targets.
-// At each group, deliveries wait for room in order.
+// The deliveries that wait at a group pass in the order in which they came.
 type group struct {
 	parent                *group // nil for the window
 	divisor               int    // while no other group is active, the group may have 1/divisor of the window
@@ -38,8 +38,8 @@ func (g *group) window() *group {
 	return g
 }
 
-// fits reports whether a delivery may pass: the group would have at most its share of the part of the window that no
-// other group uses. A group without outstanding deliveries has room for a delivery of any size.
+// fits reports whether a delivery may pass. With the delivery, the group may have at most 1/divisor of the part of the
+// window that no other group uses. A group without outstanding deliveries has room for a delivery of any size.
 func (g *group) fits(dl *delivery) bool {
 	w, factor := g.window(), g.presentDivisor()-1
 	return g.outstanding == 0 || factor*(g.outstanding+1) <= w.maxMessages-w.outstanding-1 &&

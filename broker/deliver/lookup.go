@@ -41,8 +41,8 @@ type listenerKind uint8
 const (
 	kindUnknown listenerKind = iota // no valid list or lookup has shown the kind
 	kindNone                        // no stream of this account listens
-	kindNoAck                       // a stream listens that does not acknowledge
-	kindAcks                        // a stream listens that acknowledges
+	kindNoAck                       // a stream that does not acknowledge listens
+	kindAcks                        // a stream that acknowledges listens
 )
 
 // validSnapshot returns the latest snapshot, or nil if there is none or if it is too old. It requests a new list if
@@ -93,7 +93,7 @@ func (l *lookup) listener(subject string, now time.Time) *listener {
 	return nil
 }
 
-// run lists the streams, and looks up single subjects, whenever a list or a subject is requested, until ctx ends.
+// run lists the streams and looks up single subjects on request, until ctx ends.
 func (l *lookup) run(ctx context.Context) {
 	var asking sync.WaitGroup
 	asking.Go(func() { l.subjects.run(ctx, l) })

@@ -44,9 +44,9 @@ func (r Rates) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Limits bound the messages per second. A bucket is a set of messages that share one rate. A message with a key whose
-// target matches a rule of ByKey is in the bucket of that rule and key. Any other message is in the bucket of its
-// target.
+// Limits bound the messages per second. A bucket is a set of messages that share one rate. If a message has a key, and
+// its target matches a rule of ByKey, the message is in the bucket of that rule and key. Any other message is in the
+// bucket of its target.
 type Limits struct {
 	ByTarget Rates
 	ByKey    Rates // for messages that have a key

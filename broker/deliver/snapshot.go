@@ -21,9 +21,9 @@ type description struct {
 	} `json:"config"`
 }
 
-// newSnapshot returns a snapshot of a list, which has the descriptions of streams, and the names of the streams without
-// a leader. A stream without a leader keeps its description from the previous snapshot, which may be nil. The broker's
-// own streams do not count as undescribed, because they listen on no targets.
+// newSnapshot returns a snapshot of a list: the descriptions of streams, and the names of the streams without a leader.
+// A stream without a leader keeps its description from the previous snapshot, which may be nil. The broker's own
+// streams do not count as undescribed, because they listen on no targets.
 func newSnapshot(
 	at time.Time, listed []description, leaderless []string, previous *snapshot, ours func(string) bool,
 ) *snapshot {

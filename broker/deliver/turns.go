@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// turnMissed is the lateness from which on a message has missed its turn. Even on a busy machine, a message is less
-// late unless the broker could send nothing.
+// turnMissed is the lateness from which on a message has missed its turn. The load of a busy machine makes a message
+// less late than that.
 const turnMissed = 250 * time.Millisecond
 
 // turns gives turns to the messages of one bucket. A turn is a time at which the rate permits one message; successive
