@@ -145,7 +145,7 @@ func TestSilenceHasConfirmationTime(t *testing.T) {
 		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		start := time.Now()
-		var confirmed []time.Duration // one goroutine of the inbox appends
+		var confirmed []time.Duration // only one goroutine of the inbox appends, so no lock is needed
 		listen := func(results int) Func {
 			return func(_ *nats.Msg, err error) bool {
 				if silence, ok := errors.AsType[*Silence](err); ok {
@@ -156,7 +156,7 @@ func TestSilenceHasConfirmationTime(t *testing.T) {
 			}
 		}
 		b.PublishReportingSilence(message("x"), 5*time.Second, listen(2))
-		time.Sleep(time.Nanosecond) // the first flush is over
+		time.Sleep(time.Nanosecond) // the first flush has returned
 		b.PublishReportingSilence(message("x"), 5*time.Second, listen(1))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -257,7 +257,7 @@ func TestResultsWhileFuncRuns(t *testing.T) {
 				b.PublishReportingSilence(message("x"), 3*silenceTimeout, func(answer *nats.Msg, err error) bool {
 					l.add(answer, err)
 					if errors.Is(err, ErrSilent) {
-						time.Sleep(10 * silenceTimeout) // a Func of the broker does not block
+						time.Sleep(10 * silenceTimeout) // a Func of the broker would not block
 					}
 					return answer == nil || string(answer.Data) != tt.final
 				})

@@ -26,7 +26,7 @@ func TestDisconnect(t *testing.T) {
 		l := newLog()
 		b.Publish(message("x"), time.Minute, l.accept)
 		b.PublishReportingSilence(message("x"), time.Minute, l.keepPending)
-		synctest.Wait() // until the responder has both messages: a server that stops may answer 503 to others
+		synctest.Wait() // until the responder has both messages: a server that stops may answer a later message with 503
 		s.Stop()
 		synctest.Wait()
 		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
@@ -106,7 +106,7 @@ func TestForgedAnswers(t *testing.T) {
 			if err != nil || len(raw) != 16 {
 				t.Fatalf("the token %q: %v", other, err)
 			}
-			for i := range raw { // each byte, up and down
+			for i := range raw { // each byte plus and minus 1 and 2
 				for _, step := range []byte{1, 2, 255, 254} {
 					neighbour := slices.Clone(raw)
 					neighbour[i] += step

@@ -56,7 +56,7 @@ func TestMonotone(t *testing.T) {
 		{"bytes", func(l *Load, step int) { l.Bytes *= float64(step) }},
 		{"replicas", func(l *Load, step int) { l.Replicas = step }},
 		// Each delay is a level, and the load has only messages: timers could share a lane with messages of one delay,
-		// and not with those of another.
+		// and not with messages of another delay.
 		{"delay", func(l *Load, step int) {
 			l.Timers, l.Series, l.Every = 0, 0, 0
 			l.Delay = []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 24 * time.Hour}[step-1]
@@ -209,7 +209,8 @@ func TestPasses(t *testing.T) {
 		}
 	}
 	// The marker of a timer of 14 s is sent 7 s before the due time, and passes one level. The marker of a timer of 2 s
-	// is sent 1 s before the due time, which is shorter than every hop.
+	// is sent 1 s before the due time. 1 s is less than Ladder.Horizon, so no chain has a level, and the marker passes
+	// the shortest level.
 	for delay, want := range map[time.Duration]int{14 * time.Second: 1, 2 * time.Second: 1, 105 * time.Minute: 5} {
 		l := timerLoad(1, delay)
 		if got := len(l.markerPath(delay - markerDelay(delay))); got != want {
@@ -255,7 +256,7 @@ func TestCheck(t *testing.T) {
 
 func equalWithin(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*math.Abs(b) }
 
-// TestDefaults: the model repeats some defaults of a broker, because it may not import them.
+// TestDefaults: the model repeats some defaults of a broker, because package capacity may not import them.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	if brokerBuffer != config.DefaultHoldBytes {

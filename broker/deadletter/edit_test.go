@@ -42,7 +42,7 @@ func TestResendEdited(t *testing.T) {
 }
 
 // TestResendWithAnotherEdit: after a crash between publish and removal, a resend with the same edit is a duplicate. A
-// resend with a different edit is not.
+// resend with a different edit is no duplicate.
 func TestResendWithAnotherEdit(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.newLetter()

@@ -52,7 +52,7 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	return k
 }
 
-// ctx returns a context that is valid in cleanups. The test's own context ends before them.
+// ctx returns a context that is valid in cleanups. The test's own context ends before the cleanups.
 func (k *kit) ctx() context.Context { return context.Background() }
 
 // request parses a client's message on a subject of the level 1m. Its sequence is n.

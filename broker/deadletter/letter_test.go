@@ -22,8 +22,8 @@ func mustNames() message.Names {
 	return n
 }
 
-// letter returns the letter of a message to orders.x. The message was accepted an hour, and due half an hour, before it
-// became a dead letter.
+// letter returns the letter of a message to orders.x. The message was accepted an hour before it became a dead letter,
+// and was due half an hour before that time.
 func letter(edit func(*Letter)) Letter {
 	l := Letter{At: deathTime, Letter: message.Letter{Code: message.Undelivered, Request: message.Request{
 		ID: "DELAY_30m-1-1", Target: "orders.x", Accepted: deathTime.Add(-time.Hour), Due: deathTime.Add(-time.Hour / 2),

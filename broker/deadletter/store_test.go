@@ -36,7 +36,7 @@ func TestLetterIsComplete(t *testing.T) {
 			Sequence: 1, At: accepted.Add(61 * time.Second), Address: "delaydead.undelivered.orders.expire", Size: 4,
 			Data: []byte("body"),
 		}
-		want.RetryAt, want.LastError = time.Time{}, "" // a letter has a sentence instead
+		want.RetryAt, want.LastError = time.Time{}, "" // a letter has Sentence instead
 		if got := k.onlyLetter(Query{}); !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
@@ -98,7 +98,7 @@ func TestNothingStopsTheList(t *testing.T) {
 	})
 }
 
-// TestListEnds: List does not yield letters that are stored after it began. If the caller stops early, List deletes its
+// TestListEnds: List does not yield letters that are stored after its call. If the caller stops early, List deletes its
 // consumer.
 func TestListEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
