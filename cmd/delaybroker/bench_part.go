@@ -32,7 +32,7 @@ type benchParts struct {
 	executable string
 	prefix     string
 	url        string // of the run's own server; empty for the configured one
-	http       string // address of the broker's probes, which show that a killed broker is back
+	probes     string // address of the broker's probes, which show that a killed broker is back
 }
 
 // command returns the command of a part. The process gets the environment without the withheld settings.
@@ -43,7 +43,7 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, "DELAY_PREFIX="+b.prefix, "DELAY_HTTP_ADDR="+b.http, "DELAY_LOG_FORMAT=json")
+	cmd.Env = append(cmd.Env, "DELAY_PREFIX="+b.prefix, "DELAY_HTTP_ADDR="+b.probes, "DELAY_LOG_FORMAT=json")
 	if b.url != "" {
 		cmd.Env = append(cmd.Env, "NATS_URL="+b.url)
 	}
@@ -182,7 +182,7 @@ func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, 
 		return host, nil, fmt.Errorf("find this program: %w", err)
 	}
 	parts := benchParts{executable: executable, prefix: bench.NewPrefix()}
-	if parts.http, err = freeAddress(); err != nil {
+	if parts.probes, err = freeAddress(); err != nil {
 		return host, nil, err
 	}
 	access, end := cfg.Access, func() error { return nil }

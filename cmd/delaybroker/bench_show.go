@@ -133,7 +133,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	return t
 }
 
-// ratioTable returns a table of ratios. The headings from and to name the two compared values.
+// ratioTable returns a table of ratios. The headings of the two compared values are from and to.
 func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet {
 	spread := slices.ContainsFunc(ratios, func(r bench.Ratio) bool { return r.Lowest != r.Highest })
 	t := a.Sheet([]terminal.Column{{Name: "side"}, {Name: "metric"}, {Name: from}, {Name: to},

@@ -75,7 +75,7 @@ func TestBenchPartSettings(t *testing.T) {
 			"NATS_URL=nats://own:1",
 		},
 	} {
-		got := benchParts{executable: "me", prefix: "bench-a", url: url, http: "here:1"}.command(bench.PartBroker).Env
+		got := benchParts{executable: "me", prefix: "bench-a", url: url, probes: "here:1"}.command(bench.PartBroker).Env
 		got = slices.DeleteFunc(got, func(v string) bool {
 			return !strings.HasPrefix(v, "DELAY_") && !strings.HasPrefix(v, "NATS_")
 		})

@@ -21,7 +21,7 @@ type app struct {
 	connection connection
 }
 
-// about is the first part of the help. Cobra adds the list of commands. Supervisors need the exit codes.
+// about is the first part of the help, before Cobra's list of commands. It has the exit codes, which supervisors need.
 const about = `Deliver NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire thirty minutes
 afterwards. Without a command, delaybroker runs serve.
 
@@ -80,7 +80,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.connection.addTo(
 		a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
 	)...)
-	// The commands for operators read the broker's settings, so that they use the broker's configuration.
+	// The commands for operators read all settings of a broker, and not only those of a client.
 	root.AddCommand(a.connection.addTo(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),

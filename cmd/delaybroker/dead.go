@@ -89,8 +89,8 @@ type deadLetters struct {
 	filter deadletter.Filter
 }
 
-// withLetters connects and runs f on the selected letters. Durations are by the server's clock. The context of f ends
-// if the server refuses a request.
+// withLetters connects, and runs f on the letters that c selects. Durations in c count back from the server's time. The
+// context of f ends if the server refuses a request.
 func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx context.Context, d deadLetters) error) error {
 	if _, err := c.filter(time.Now()); err != nil { // checks only the syntax
 		return err

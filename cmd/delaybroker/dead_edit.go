@@ -153,7 +153,7 @@ func letterText(l deadletter.Letter) string {
 	if !l.DueKnown() {
 		comment("A due time is missing: add Delay-Until, or resend with --now.")
 	}
-	if !editable(l.Data) {
+	if !isEditable(l.Data) {
 		comment("The body of %d bytes is not text. Text below the empty line replaces it.", l.Size)
 	}
 	headers := l.Editable()
@@ -163,15 +163,15 @@ func letterText(l deadletter.Letter) string {
 		}
 	}
 	b.WriteByte('\n')
-	if editable(l.Data) {
+	if isEditable(l.Data) {
 		b.Write(l.Data)
 	}
 	b.WriteByte('\n')
 	return b.String()
 }
 
-// editable reports whether an editor would keep a body unchanged.
-func editable(body []byte) bool {
+// isEditable reports whether an editor would keep a body unchanged.
+func isEditable(body []byte) bool {
 	return len(body) == 0 || payload.Render(body, len(body)).Text != ""
 }
 
@@ -207,7 +207,7 @@ func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, er
 		}
 	}
 	body = strings.TrimSuffix(body, "\n") // editors add a newline at the end
-	if editable(l.Data) && body != string(l.Data) || !editable(l.Data) && body != "" {
+	if isEditable(l.Data) && body != string(l.Data) || !isEditable(l.Data) && body != "" {
 		edit.Body = []byte(body)
 	}
 	return edit, nil

@@ -73,7 +73,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		if matching++; limit > 0 && listed == limit {
 			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() &&
 				len(f.IDs)+len(f.Sequences) == 0 {
-				matching = int(selected) // the server has counted the matching letters, so no further one is read
+				matching = int(selected) // the server has counted the matching letters, so no further letter is read
 				break
 			}
 			continue

@@ -41,7 +41,7 @@ var (
 	errMoment  = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
 )
 
-// addFlag adds a flag with a parser of its text.
+// addFlag adds a flag. The function parse converts the flag's text to its value.
 func addFlag[T any](f *pflag.FlagSet, value *T, name, usage string, parse func(text string) (T, error)) {
 	f.Var(&parsedFlag[T]{value: value, kind: "string", parse: parse}, name, usage)
 }

@@ -75,7 +75,7 @@ func (o *levelsOptions) parseWatch(cmd *cobra.Command, args []string) error {
 	return noArguments(cmd, args)
 }
 
-// levels shows the lanes once or, when every is set, until ctx ends.
+// levels shows the lanes once or, if every is not zero, until ctx ends.
 func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	if options.every > 0 {
 		return a.watchLevels(ctx, i, options)

@@ -116,7 +116,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 				errMayNotRead, name)
 		}
 		if err != nil {
-			return "", inspect.Cause(ctx, usageErr(err))
+			return "", inspect.Cause(ctx, convertRefusal(err))
 		}
 		targets = append(targets, row.Target)
 	}
@@ -169,7 +169,7 @@ func readTimer(ctx context.Context, timers *store.Timers, name, target string) (
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
 	s, err := timers.Read(limited, name, target)
-	return s, inspect.Cause(ctx, usageErr(err))
+	return s, inspect.Cause(ctx, convertRefusal(err))
 }
 
 // scheduleView is the JSON of show.

@@ -57,7 +57,7 @@ func (a *app) listSchedules(ctx context.Context, rows iter.Seq2[store.Row, error
 		{Name: "bytes", Drop: 4}})
 	for r, err := range rows {
 		if err = cmp.Or(err, a.Failure()); err != nil {
-			return inspect.Cause(ctx, usageErr(err))
+			return inspect.Cause(ctx, convertRefusal(err))
 		}
 		if a.AsJSON(r) {
 			continue

@@ -71,8 +71,8 @@ func (a *app) printDeviation(s timer.State) {
 	}
 }
 
-// printTableTimes prints the times of a schedule with these flags that a client would set now, by the local clock. It
-// sends no request.
+// printTableTimes prints the times of a schedule that has these flags and is set now, by the local clock. It sends no
+// request.
 func (a *app) printTableTimes(o tableFlags, n int) error {
 	now := time.Now()
 	table, first, err := o.table(now)

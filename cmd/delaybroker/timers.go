@@ -186,7 +186,7 @@ func changeTimer(ctx context.Context, timers *store.Timers, change store.Change)
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
 	answer, err := timers.Do(limited, change)
-	if refused := usageErr(err); errors.Is(refused, errUsage) {
+	if refused := convertRefusal(err); errors.Is(refused, errUsage) {
 		return answer, refused
 	}
 	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {

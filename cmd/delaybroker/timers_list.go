@@ -69,7 +69,7 @@ func (a *app) listTimers(ctx context.Context, list listFunc, f store.Filter, o t
 		}
 		l, err := list(ctx, f, page)
 		if err = cmp.Or(err, a.Failure()); err != nil {
-			return inspect.Cause(ctx, usageErr(err))
+			return inspect.Cause(ctx, convertRefusal(err))
 		}
 		for _, r := range l.Timers {
 			a.addTimer(rows, r)

@@ -53,8 +53,8 @@ func (o timerSelection) filter() store.Filter {
 	return f
 }
 
-// usageErr returns a usage error if the broker refused a request for its arguments.
-func usageErr(err error) error {
+// convertRefusal returns a usage error if the broker refused a request for its arguments.
+func convertRefusal(err error) error {
 	if refusal, ok := errors.AsType[*store.Refusal](err); ok && refusal.Code == 400 {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -204,7 +204,7 @@ func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (total store
 	for {
 		page, err := bulk(ctx, b)
 		if err != nil {
-			return total, inspect.Cause(ctx, usageErr(err))
+			return total, inspect.Cause(ctx, convertRefusal(err))
 		}
 		total.Add(page)
 		if page.Next == 0 || ctx.Err() != nil {

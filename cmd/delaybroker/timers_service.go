@@ -30,7 +30,7 @@ import (
 var errMayNotRead = errors.New("this user may not read the stream of timers")
 
 // mayNotRead reports whether ctx, from [inspect.Session.WithRefusal], ended because the server refused a request to
-// JetStream. A publish on a timer's own subject does not count.
+// JetStream. A refused publish on a timer's own subject is no such request.
 func mayNotRead(ctx context.Context, timers *store.Timers) bool {
 	subject, _ := jsapi.RefusedSubject(context.Cause(ctx))
 	return strings.HasPrefix(subject, timers.API.API+".")

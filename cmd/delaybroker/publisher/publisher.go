@@ -161,7 +161,7 @@ func (p *Publisher) explainNoStream(ctx context.Context) error {
 }
 
 // storedTime requests the time at which a stream stored a message. It returns false if the user may not request the
-// time, or if the message has already left the stream, as a message may have left the intake.
+// time, or if the message is not in the stream any more: a broker may already have moved a message of the intake.
 func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
 	if p.timeForbidden.Load() {
 		return time.Time{}, false
