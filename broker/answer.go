@@ -43,7 +43,7 @@ const (
 type QueryOptions struct {
 	History string // HistoryHour or HistoryDay; empty for no history
 	Targets bool   // request the deliveries to each target, too
-	Except  string // the instance that sends the query, if it is an instance
+	Except  string // the name of the sender, if it is an instance
 }
 
 // Header returns the headers of a query.

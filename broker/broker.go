@@ -99,9 +99,9 @@ func New(links Links, cfg Config) (*Broker, error) {
 }
 
 // Run creates the streams and moves messages until ctx ends. Then it drains and returns nil. It returns ErrDrift or
-// streams.ErrMissingStreams if the streams do not match the configuration. It returns lease.ErrNameInUse if an older
-// instance has the same name, and ErrGrace if the drain took too long. While JetStream does not answer, at the start or
-// later, Run waits.
+// streams.ErrMissingStreams if the streams do not match the configuration. It returns ErrSecret if the messages are
+// sealed with a secret that this broker does not have. It returns lease.ErrNameInUse if an older instance has the same
+// name, and ErrGrace if the drain took too long. While JetStream does not answer, at the start or later, Run waits.
 func (b *Broker) Run(ctx context.Context) error {
 	defer b.noteRefusals()()
 	lanes, err := b.streams.Start(ctx)

@@ -17,8 +17,8 @@
 //	viewer ◀─┐
 //	viewer ◀─┼── frames ◀── produce ──┬── Engine.Status             this instance
 //	viewer ◀─┘                        ├── Inspector.Fleet           the other instances; once a second
-//	                                  ├── Inspector.Lanes, Forecast dead letters and forecast; at most once a minute
-//	                                  └── doctor.Gather             findings; at most once a minute
+//	                                  ├── Inspector.Lanes, Forecast dead letters and forecast; at most once a minute, and after an action
+//	                                  └── doctor.Gather             findings; at most once a minute, and after an action
 //
 // A frame is one server-sent event. All viewers get the same frames, which are encoded once. Without a viewer, the page
 // makes no frame and has no connection. A slow viewer misses frames, because the page keeps only the latest frame of
