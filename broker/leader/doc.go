@@ -23,7 +23,7 @@
 // Clock.Offset compares the local clock with the clock of a leader. A Clock belongs to a lane. The code in these files
 // has no lane, and compares the two clocks itself:
 //
-//	timer/store/clock.go                            the time of a request for a timer or a schedule
+//	timer/store/read.go                             the time of a request for a timer or a schedule
 //	stats/early.go                                  check for an early delivery, with a later answer of the leader
 //	timer/schedules/takeover.go, inspect/letters.go the server's time now, from an earlier answer
 //	doctor/clock.go                                 the difference of the two clocks, for an operator

@@ -157,10 +157,8 @@ func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 
 // WaitToRetry waits for retryInterval, or until ctx ends.
 func WaitToRetry(ctx context.Context) {
-	t := time.NewTimer(retryInterval)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-t.C:
+	case <-time.After(retryInterval):
 	}
 }
