@@ -145,11 +145,9 @@ func ValidSubject(p message.Policy, subject string) bool {
 
 // parseSealed parses an entry that claims to be a broker's: a firing, with or without a next round, or an outcome.
 func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
-	switch {
-	case message.IsServerAnswer(in.Header):
-		return forgedEntry(p, in)
-	case sealed(p, in):
-	case maybeSealed(p, in):
+	switch answer := message.IsServerAnswer(in.Header); {
+	case !answer && sealed(p, in):
+	case !answer && maybeSealed(p, in):
 		return unprovenEntry()
 	default:
 		return forgedEntry(p, in)

@@ -82,11 +82,11 @@ func (t *Timers) Do(ctx context.Context, c Change) (Answer, error) {
 	}
 	a := t.attempt(c)
 	err := a.Run(ctx, a, c.Verb == timer.Set || c.Verb == timer.Cancel && c.Generation > 0 && !a.isSchedule())
-	if err != nil && a.Doubt.Unanswered { // a refusal is final only if no other publish is in doubt
-		a.answer, err = timer.Answer{Outcome: timer.Unknown, Generation: c.Generation, Why: err.Error()}, nil
+	if err != nil && !a.Doubt.Unanswered {
+		return Answer{}, err
 	}
-	if err != nil {
-		a.answer = timer.Answer{}
+	if err != nil { // a refusal is final only if no other publish is in doubt
+		a.answer = timer.Answer{Outcome: timer.Unknown, Generation: c.Generation, Why: err.Error()}
 	}
 	answer := Answer{
 		Outcome: a.answer.Outcome, Key: c.Key, Target: cmp.Or(a.scheduleTarget(), c.Target), Generation: a.answer.Generation,
@@ -96,7 +96,7 @@ func (t *Timers) Do(ctx context.Context, c Change) (Answer, error) {
 	if c.Verb == timer.Get && !a.State.NoEntry {
 		answer.Recurring = RecurringOf(a.State.Entry)
 	}
-	return answer, err
+	return answer, nil
 }
 
 // Read reads the state of a timer.

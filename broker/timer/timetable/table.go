@@ -70,7 +70,12 @@ func (t *Table) parseTimes(w Settings) *Error {
 	case w.Every != "" && w.Cron != "":
 		return errorf("every", "every and cron exclude each other: give one of them")
 	case w.Cron != "":
-		return t.parseCron(w)
+		zone, err := loadZone(w.Zone)
+		if err == nil {
+			t.Cron, t.Zone = strings.Join(strings.Fields(w.Cron), " "), w.Zone
+			t.spec, err = parseSpec(w.Cron, zone)
+		}
+		return err
 	case w.Every == "":
 		return errorf("every", "no interval and no cron expression: give one of them, such as every 15m")
 	case w.Zone != "":
@@ -85,15 +90,6 @@ func (t *Table) parseTimes(w Settings) *Error {
 	}
 	t.Every = d
 	return nil
-}
-
-func (t *Table) parseCron(w Settings) *Error {
-	zone, err := loadZone(w.Zone)
-	if err == nil {
-		t.Cron, t.Zone = strings.Join(strings.Fields(w.Cron), " "), w.Zone
-		t.spec, err = parseSpec(w.Cron, zone)
-	}
-	return err
 }
 
 func (t *Table) parseJitter(w Settings) *Error {
