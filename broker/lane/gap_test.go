@@ -51,7 +51,7 @@ func tenCommitted(t *testing.T, s *natstest.Server) (*rig, *wire, *owner) {
 }
 
 // TestRecreatedConsumer: the consumer is recreated after all its messages were committed. Then its first messages are
-// lost on the wire, so that its numbers may continue the old count. No message may be skipped.
+// lost on the wire, so that its consumer sequences may continue the old count. No message may be skipped.
 func TestRecreatedConsumer(t *testing.T) {
 	for _, lost := range []int{0, 1, 9, 10} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {

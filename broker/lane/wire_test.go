@@ -78,7 +78,7 @@ func (w *wire) filter(down io.Writer, up io.Reader) {
 // isStored reports whether a protocol line belongs to a stored message.
 func isStored(head string) bool { return strings.Contains(head, "$JS.ACK.") }
 
-// TestLostInTheMiddle: messages in the middle get lost. The gap in the consumer's numbers shows the loss immediately.
+// TestLostInTheMiddle: messages in the middle get lost. The next consumer sequence shows the loss immediately.
 func TestLostInTheMiddle(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

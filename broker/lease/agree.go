@@ -14,8 +14,8 @@ const (
 	// stabilityTime is the time for which the set of instances must not change before a lane moves between live
 	// instances.
 	stabilityTime = 5 * time.Second
-	// maxWrites is the maximum number of attempts to write the table in one round. An attempt fails if another message is
-	// stored first, and a client may store a hundred messages a second on the table's subject.
+	// maxWrites is the maximum number of attempts to write the table in one round. An attempt fails if another message was
+	// stored on the table's subject since the read, and a client may store a hundred such messages a second.
 	maxWrites = 30
 )
 
@@ -73,7 +73,7 @@ func (s *Shared) reconcile(sent time.Time) {
 			case c.Instance == s.self.id:
 				l.provisional, l.epoch = false, c.Epoch
 			case s.view.liveness.alive(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
-				s.log.Warn("gave up a lane taken in the outage; another live instance owns it",
+				s.log.Warn("this instance gave up a lane that it took in an outage; another live instance owns the lane",
 					"stream", lane, "instance", c.Instance)
 				s.revoke(l)
 			}
@@ -91,7 +91,7 @@ func (s *Shared) reconcile(sent time.Time) {
 	s.grace.Store(&grace{beatSentAt: s.at(sent)})
 	for lane, l := range s.state.leases {
 		if l.stuck(now) {
-			s.log.Error("the worker of a lane is stuck; gave up the lane", "stream", lane)
+			s.log.Error("the worker of a lane is stuck; this instance gave up the lane", "stream", lane)
 			s.revoke(l)
 			continue
 		}
@@ -116,7 +116,7 @@ func (s *Shared) revoke(l *sharedLease) {
 	delete(s.state.leases, l.lane)
 }
 
-// hasPeers reports whether other instances may run.
+// hasPeers reports whether other instances could be running.
 func (s *Shared) hasPeers() bool {
 	return len(s.otherMembers(s.view.table)) > 0 || !s.rounds.sweepAt.IsZero() ||
 		time.Since(s.self.base)-time.Duration(s.callState.last.Load()) < livenessTimeout

@@ -35,7 +35,7 @@ func (s *Shared) receive(m *nats.Msg) {
 	}
 	var c call
 	if json.Unmarshal(m.Data, &c) != nil {
-		c = call{} // an older broker sends another encoding
+		c = call{} // an older broker's call has another encoding, and only makes this instance read the table
 	}
 	if c.ID == s.self.id {
 		return

@@ -54,9 +54,9 @@
 //   - After an instance has joined, no lane moves until the set of instances has been the same for 5 s. An instance
 //     that stops drains each lane, frees the lane in the table, stores the cursor there, and sends a call. The next
 //     owner starts immediately at that cursor.
-//   - An instance is dead if an observer has read its counter, and a round that begins 5 s later shows the same
-//     counter. The observer's monotonic clock measures the 5 s. If the observer's own rounds fail, the observer starts
-//     the measurement again, because the other instance may also have been unable to raise its counter.
+//   - An instance is dead if another instance, the observer, has read its counter, and a round that begins 5 s later
+//     shows the same counter. The observer's monotonic clock measures the 5 s. If the observer's own rounds fail, the
+//     observer starts the measurement again, because the other instance may also have been unable to raise its counter.
 //
 // # Forged messages
 //
@@ -91,15 +91,16 @@
 // may have two owners until this instance reads the table again. If the leader has no room for a beat, but shows a
 // table in which the lane belongs to the instance, no other owner can exist.
 //
-// While rounds fail, instances list their lanes in calls. After 15 s, which is longer than an election, or after 5 s of
-// errFull, they use these lists in place of the table. Each instance keeps its lanes. A lane that no call lists goes to
-// one of the instances whose calls arrive, by the usual shares (see divideByCalls). So even an instance that starts in
-// a full account delivers, although it cannot enter itself in the table. Without deliveries the account would stay
-// full. As soon as the instance can write the table, it enters those of its lanes that have no live owner in the table.
+// While rounds fail, instances send calls, which list their lanes. After 15 s, which is longer than an election, or
+// after 5 s of errFull, they use these lists in place of the table. Each instance keeps its lanes. A lane that no call
+// lists goes to one of the instances whose calls arrive, by the usual shares (see divideByCalls). So even an instance
+// that starts in a full account delivers, although it cannot enter itself in the table. Without deliveries the account
+// would stay full. As soon as the instance can write the table, it enters those of its lanes that have no live owner in
+// the table.
 //
 // A lease does not end when Held returns false. If the instance can beat again, and is still the owner in the table, it
-// continues with all its messages in flight, and causes no duplicates. A lease ends (Done) only by the table, by a call
-// of another instance in an outage, or because its worker is stuck.
+// continues with all its messages in flight, and causes no duplicates. A lease ends only by the table, by a call of
+// another instance in an outage, or because its worker is stuck.
 //
 // After every good round, each worker must also receive from a channel (Ticks). A worker that does not receive within 5
 // s loses its lane, even if the rest of the process runs. A separate goroutine for the ticks would keep the lane of a

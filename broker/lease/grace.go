@@ -19,7 +19,7 @@ const (
 )
 
 // instant is a time by both local clocks. The monotonic clock stops while a machine is suspended, and the wall clock
-// may be set, so the time that passed is the longer of the two.
+// may be set, so the elapsed time is the longer of the two measurements.
 type instant struct {
 	wall time.Time
 	mono time.Duration

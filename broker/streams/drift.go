@@ -118,8 +118,8 @@ func (s Spec) checkPromises(d *drifts, cfg jetstream.StreamConfig) {
 	d.check(cfg.NoAck, fatal, "no_ack is set: publishers cannot know that a message is stored")
 }
 
-// checkRisks reports settings that risk a loss in a crash, or that accept messages that cannot be moved to the next
-// stream.
+// checkRisks reports settings with which a crash may lose messages, or with which the stream accepts messages that
+// cannot be moved to the next stream.
 func (s Spec) checkRisks(d *drifts, cfg jetstream.StreamConfig) {
 	d.check(cfg.Storage != jetstream.FileStorage, lessDurable,
 		"storage is %s: pending messages do not survive a restart of the server", cfg.Storage)
