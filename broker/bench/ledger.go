@@ -69,8 +69,8 @@ type Ledger struct {
 }
 
 // newLedger returns a ledger for messages that are numbered from zero. ClockError is the maximum error in the
-// comparison of a local time with a time by the server's clock. Only an arrival that is earlier by more than ClockError
-// counts as early.
+// comparison of a local time with a time by the server's clock. An arrival counts as early only if it is earlier than
+// the requested time by more than ClockError: see isEarly.
 func newLedger(count int, clockError time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, clockError: clockError, seen: make([]bool, count),

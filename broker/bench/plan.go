@@ -91,7 +91,7 @@ func NewPlan(s Scenario) (Plan, error) {
 // paced reports whether messages are published at a rate.
 func (s Scenario) paced() bool { return s == Steady || s == Chain }
 
-// oneInstant reports whether all messages are due at the same time.
+// oneInstant reports whether all messages, or all messages of one round of recurring timers, are due at the same time.
 func (s Scenario) oneInstant() bool { return s == Burst || s == Core || s == Timers || s == Rounds }
 
 // Named reports whether the scenario uses named timers.

@@ -88,7 +88,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { r.site.keepAlive(heartbeatCtx) })
-	if host.Server == nil { // a server that the run started has the same clock
+	if host.Server == nil { // a server that another program started may have another clock
 		if err := r.readClock(ctx); err != nil {
 			return report, err
 		}

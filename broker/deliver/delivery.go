@@ -8,11 +8,11 @@ import (
 )
 
 // ErrDraining is in the result of a delivery that was not sent because the deliverer or the owner stops.
-var ErrDraining = errors.New("stopping; not sent")
+var ErrDraining = errors.New("the broker or the lane stops, so the message was not sent")
 
 // ErrHalted is in the result of a delivery that was not sent because deliveries to its target are halted: see
 // [Deliverer.Halt].
-var ErrHalted = errors.New("halted; not sent")
+var ErrHalted = errors.New("deliveries to the target are halted, so the message was not sent")
 
 // Message is a message to deliver.
 type Message struct {
