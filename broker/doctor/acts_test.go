@@ -30,8 +30,8 @@ func (sc *scene) publish(n int, subject string, headers ...string) {
 	<-sc.js.PublishAsyncComplete()
 }
 
-// tail creates a consumer that belongs to no broker.
-func (sc *scene) tail(stream string) {
+// addConsumer creates a consumer that belongs to no broker.
+func (sc *scene) addConsumer(stream string) {
 	sc.t.Helper()
 	if _, err := sc.js.CreateConsumer(sc.t.Context(), stream, jetstream.ConsumerConfig{Durable: "tail"}); err != nil {
 		sc.t.Fatal(err)
@@ -107,8 +107,8 @@ func (sc *scene) proxy(take func(question string, m *nats.Msg) bool) {
 	natstest.Proxy(sc.t, sc.server, take)
 }
 
-// leaderless makes the API answer as if a stream had no leader.
-func (sc *scene) leaderless(stream string) {
+// hideLeader makes the API answer as if a stream had no leader.
+func (sc *scene) hideLeader(stream string) {
 	sc.t.Helper()
 	sc.proxy(func(question string, m *nats.Msg) bool {
 		if strings.HasSuffix(question, "."+stream) {

@@ -81,7 +81,7 @@ var brokenServers = []diagnosis{
 	{situation{name: "the account has no more consumers", options: notEmbedded, set: func(sc *scene) {
 		sc.provision()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
-		sc.tail("DELAY_5s")
+		sc.addConsumer("DELAY_5s")
 		sc.launch()
 		time.Sleep(20 * time.Second)
 	}}, "JetStream", Critical, "DELAY_5s has 1 consumers", "raise the account's max_consumers to 2"},

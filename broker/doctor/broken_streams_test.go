@@ -92,7 +92,7 @@ var brokenStreams = []diagnosis{
 	}}, "streams", Critical, "are mapped to other.", "remove the mapping of delay.5s.delaybroker.doctor from the account"},
 	{situation{name: "no leader", set: func(sc *scene) {
 		sc.serve()
-		sc.leaderless("DELAY_5s")
+		sc.hideLeader("DELAY_5s")
 	}}, "streams", Critical, "DELAY_5s does not answer: the stream has no leader",
 		"start the servers with its replicas"},
 	{situation{name: "a stream in memory", set: func(sc *scene) {

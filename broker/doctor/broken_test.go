@@ -32,7 +32,7 @@ func (d diagnosis) judge(t *testing.T, found []Finding) {
 	if len(found) != 1 || found[0].Check != d.check || found[0].Severity != d.state ||
 		!strings.Contains(found[0].Detail, d.detail) || !strings.HasPrefix(found[0].Advice, begins) ||
 		!strings.HasSuffix(found[0].Advice, ends) || ends == "" && found[0].Advice != d.advice {
-		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", notFine(found), d.state, d.check, d.detail, d.advice)
+		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", problems(found), d.state, d.check, d.detail, d.advice)
 	}
 }
 

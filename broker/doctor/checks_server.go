@@ -96,8 +96,8 @@ var readyAdvice = map[string]string{
 // embeddedStorage lists the checks of /readyz that checkStorage reports.
 var embeddedStorage = []string{"disk", "store"}
 
-// failing returns the detail of a failed check of the probe, or "".
-func (p Probe) failing(name string) string {
+// failure returns the detail of a failed check of the probe, or "".
+func (p Probe) failure(name string) string {
 	for _, c := range p.Checks {
 		if c.Name == name && !c.OK {
 			return text.Printable(c.Detail, maxDetail)
@@ -118,7 +118,7 @@ func checkServer(f Facts) []Finding {
 	switch {
 	case f.ConnectErr != nil:
 		return nil
-	case vulnerable(f.version):
+	case isVulnerable(f.version):
 		return finding(Warn, "upgrade to 2.12.12, 2.14.3 or later",
 			"nats-server %s has known vulnerabilities, some in the permissions that separate tenants", f.version)
 	}
@@ -127,7 +127,7 @@ func checkServer(f Facts) []Finding {
 	if len(instances) > 0 {
 		detail += "; running: " + text.ShortList(instances)
 	}
-	if unproven := f.unproven(); len(unproven) > 0 {
+	if unproven := f.unprovenInstances(); len(unproven) > 0 {
 		detail += "; ignored, since their answers have no valid seal: " + text.ShortList(unproven)
 	}
 	switch {
@@ -140,7 +140,7 @@ func checkServer(f Facts) []Finding {
 	return finding(Fine, "", "%s", detail)
 }
 
-func (f Facts) unproven() []string {
+func (f Facts) unprovenInstances() []string {
 	return f.instances.Names(func(a stats.Answer) bool {
 		return !slices.ContainsFunc(f.instances.ProvenAnswers, func(p stats.Answer) bool { return p.Instance == a.Instance })
 	})
@@ -180,7 +180,7 @@ func checkJetStream(f Facts) []Finding {
 		return finding(Critical, "start the missing servers: JetStream has no leader",
 			"JetStream does not answer: %v", f.accountErr)
 	}
-	missing := len(f.missing())
+	missing := len(f.missingStreams())
 	limits := f.account.Limits
 	switch {
 	case f.Infos != nil && limits.MaxStreams > 0 && missing > 0 && f.account.Streams+missing > limits.MaxStreams:

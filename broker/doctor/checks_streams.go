@@ -29,7 +29,8 @@ func checkStreams(f Facts) []Finding {
 		return nil
 	}
 	findings := append(f.checkForeign(), f.checkMapping()...)
-	if missing := f.missing(); len(missing) > 0 && findings == nil { // after a finding, the streams cannot be created
+	// After a finding so far, no broker can create the missing streams.
+	if missing := f.missingStreams(); len(missing) > 0 && findings == nil {
 		advice := "run delaybroker provision"
 		if len(f.Found) == 0 && f.Config.Provision {
 			advice = "start a broker, which creates the streams: delaybroker serve"
@@ -51,8 +52,8 @@ func checkStreams(f Facts) []Finding {
 	return findings
 }
 
-// missing returns the wanted streams that do not exist.
-func (f Facts) missing() []string {
+// missingStreams returns the wanted streams that do not exist.
+func (f Facts) missingStreams() []string {
 	return slices.DeleteFunc(streams.Compare(f.want, f.Infos).MissingStreams,
 		func(s string) bool { return slices.Contains(f.Leaderless, s) })
 }

@@ -53,8 +53,8 @@ func ofVersion(version string) Facts {
 	return Facts{connectionFacts: connectionFacts{version: version}}
 }
 
-// clocksOff returns the facts of two leaders. The clock of the second leader has an offset.
-func clocksOff(offset, within time.Duration) Facts {
+// clockFacts returns the facts of two leaders. The clock of the second leader has an offset.
+func clockFacts(offset, within time.Duration) Facts {
 	return Facts{clocks: []clock{
 		{offset: time.Millisecond, maxError: time.Millisecond},
 		{leader: "n2", offset: offset, maxError: within},
@@ -117,13 +117,13 @@ var checkCases = []struct {
 	{"old enough", checkServer, ofVersion("2.12.12"), Fine, ""},
 	{"new enough", checkServer, ofVersion("2.14.3"), Fine, ""},
 
-	{"clocks agree", checkClocks, clocksOff(50*time.Millisecond, 80*time.Millisecond), Fine,
+	{"clocks agree", checkClocks, clockFacts(50*time.Millisecond, 80*time.Millisecond), Fine,
 		"equals the local clock, within 1ms"},
-	{"one second behind", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
-	{"more than a second behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn,
+	{"one second behind", checkClocks, clockFacts(-time.Second, 0), Fine, "1s behind"},
+	{"more than a second behind", checkClocks, clockFacts(-1001*time.Millisecond, 0), Warn,
 		"behind the local clock, on n2"},
-	{"perhaps ahead", checkClocks, clocksOff(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
-	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of the local clock, on n2"},
+	{"perhaps ahead", checkClocks, clockFacts(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
+	{"far ahead", checkClocks, clockFacts(time.Minute, time.Second), Critical, "1m ahead of the local clock, on n2"},
 
 	{"account has room", checkStorage, accountOf(79, 100), Fine, ""},
 	{"account fills", checkStorage, accountOf(80, 100), Warn, "80 of 100"},

@@ -87,7 +87,7 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	}
 	add(Warn, evenReplicas, "nats stream edit <stream> --replicas 3",
 		"an even number of replicas tolerates no more failures than one replica less: %s")
-	if vulnerable(d.Version) {
+	if isVulnerable(d.Version) {
 		weaknesses = append(weaknesses, Weakness{Warn, "nats-server " + d.Version + " has known vulnerabilities",
 			"use 2.12.12, 2.14.3 or later"})
 	}

@@ -20,14 +20,14 @@ func stream(name string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{Name: name, Replicas: replicas}
 }
 
-// inMemory and async return streams with a lower durability than a file.
-func inMemory() jetstream.StreamConfig {
+// memoryStream and asyncStream return streams with a lower durability than a file.
+func memoryStream() jetstream.StreamConfig {
 	c := stream("DELAY_m", 3)
 	c.Storage = jetstream.MemoryStorage
 	return c
 }
 
-func async() jetstream.StreamConfig {
+func asyncStream() jetstream.StreamConfig {
 	c := stream("DELAY_a", 3)
 	c.PersistMode = jetstream.AsyncPersistMode
 	return c
@@ -106,13 +106,13 @@ var durabilities = []struct {
 		[]string{"an even number of replicas tolerates no more failures than one replica less: DELAY_1s, DELAY_5s"}, Warn,
 	},
 	{
-		"in memory", Durability{Streams: threeReplicas(inMemory()), Clustered: true},
+		"in memory", Durability{Streams: threeReplicas(memoryStream()), Clustered: true},
 		"acknowledged means in the memory of at least 2 of 3 servers, for some streams (replicas 3): " +
 			"a restart of these servers loses all messages",
 		[]string{"in memory, so a restart of the servers loses the pending messages: DELAY_m"}, Critical,
 	},
 	{
-		"asynchronous", Durability{Streams: []jetstream.StreamConfig{async()}, Clustered: true},
+		"asynchronous", Durability{Streams: []jetstream.StreamConfig{asyncStream()}, Clustered: true},
 		"acknowledged means received by at least 2 of 3 servers, for some streams before the write (replicas 3): " +
 			"a crash loses unwritten messages",
 		[]string{"acknowledged before the write: DELAY_a"}, Warn,

@@ -27,10 +27,10 @@ func (r *rules) allows(subject string) bool {
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
 }
 
-// missing returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe to
-// answers. If the user may publish on none of several subjects of a grant, the result has the pattern of the grant
+// missingRights returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe
+// to answers. If the user may publish on none of several subjects of a grant, the result has the pattern of the grant
 // instead of the subjects.
-func (p permissions) missing(grants []grant, inbox string) []string {
+func (p permissions) missingRights(grants []grant, inbox string) []string {
 	var refusals []string
 	for _, g := range grants {
 		subjects := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allows)

@@ -141,7 +141,7 @@ var healthy = []situation{
 	}},
 	{name: "a foreign consumer of a level", set: func(sc *scene) {
 		sc.serve()
-		sc.tail("DELAY_5s")
+		sc.addConsumer("DELAY_5s")
 	}},
 	{name: "streams of other programs and of another broker", set: func(sc *scene) {
 		sc.createForeign("LEDGER", "ledger.>")
@@ -198,8 +198,8 @@ func TestDoctorIsQuiet(t *testing.T) {
 	natstest.SkipShort(t)
 	for _, s := range healthy {
 		s.play(t, func(t *testing.T, found []Finding) {
-			if problems := notFine(found); problems != "" {
-				t.Errorf("got\n%swant no finding", problems)
+			if got := problems(found); got != "" {
+				t.Errorf("got\n%swant no finding", got)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func checkRights(f Facts) []Finding {
 	refusals, skipped := f.sortRefusals(names, grants)
 	var unanswerable []string
 	if f.user != nil {
-		refusals = append(refusals, f.user.Permissions.missing(grants, f.inbox)...)
+		refusals = append(refusals, f.user.Permissions.missingRights(grants, f.inbox)...)
 		if slices.Contains(links, "control") {
 			refusals = append(refusals, f.refusedCalls(names)...)
 			unanswerable = f.refusedAnswers(names)
@@ -187,7 +187,7 @@ func (f Facts) checkLinkRights(names message.Names, l linkUser) []Finding {
 	case l.user == nil:
 		return finding(Fine, "", "to %s: unknown; grant its user $SYS.REQ.USER.INFO to show them here", l.link)
 	}
-	if refusals := l.user.Permissions.missing(f.grants(names, l.link), l.inbox); len(refusals) > 0 {
+	if refusals := l.user.Permissions.missingRights(f.grants(names, l.link), l.inbox); len(refusals) > 0 {
 		return finding(Critical, "grant the user of "+l.setting+" these subjects",
 			"to %s, refused: %s", l.link, text.ShortList(refusals))
 	}

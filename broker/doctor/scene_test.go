@@ -127,8 +127,8 @@ func (r *process) close() {
 	}
 }
 
-// notFine returns the warnings and the critical findings, one on each line.
-func notFine(found []Finding) string {
+// problems returns the warnings and the critical findings, one on each line.
+func problems(found []Finding) string {
 	var b strings.Builder
 	for _, f := range found {
 		if f.Severity > Fine {

@@ -29,7 +29,7 @@ func (u Usage) Share() float64 {
 func checkStorage(f Facts) []Finding {
 	var findings []Finding
 	for _, check := range embeddedStorage {
-		if detail := f.Host.Probe.failing(check); detail != "" {
+		if detail := f.Host.Probe.failure(check); detail != "" {
 			findings = append(findings, finding(Critical,
 				"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message",
 				"the broker at %s reports: %s", f.Host.Probe.URL, detail)...)

@@ -29,7 +29,7 @@ type trial struct {
 // border of an account, so try also skips a JetStream in another account.
 func (i gatherer) try(ctx context.Context, f *Facts) trial {
 	level := writableLevel(f.want, f.Found)
-	if f.apiPrefix != ownAPI || !knownSecure(f.version) || level == "" {
+	if f.apiPrefix != ownAPI || !isSecure(f.version) || level == "" {
 		return trial{}
 	}
 	var t trial

@@ -8,9 +8,9 @@ const (
 	minVersion214 = "v2.14.3"
 )
 
-// vulnerable reports whether a server has one of these vulnerabilities. For an unparsable version, which is a
+// isVulnerable reports whether a server has one of these vulnerabilities. For an unparsable version, which is a
 // development build, it returns false.
-func vulnerable(version string) bool {
+func isVulnerable(version string) bool {
 	v := "v" + version
 	if !semver.IsValid(v) {
 		return false
@@ -21,6 +21,6 @@ func vulnerable(version string) bool {
 	return semver.Compare(v, minVersion) < 0
 }
 
-// knownSecure reports whether a server has none of these vulnerabilities. For an unparsable version, it also returns
+// isSecure reports whether a server has none of these vulnerabilities. For an unparsable version, it also returns
 // false.
-func knownSecure(version string) bool { return semver.IsValid("v"+version) && !vulnerable(version) }
+func isSecure(version string) bool { return semver.IsValid("v"+version) && !isVulnerable(version) }

@@ -8,7 +8,7 @@ func TestVulnerable(t *testing.T) {
 		"2.12.12": false, "2.12.13": false, "2.13.0": false, "2.14.3": false, "2.15.0": false, "2.15.2-RC.1": false,
 		"3.0.0": false, "": false, "nightly": false,
 	} {
-		if got := vulnerable(version); got != want {
+		if got := isVulnerable(version); got != want {
 			t.Errorf("%q: got %t, want %t", version, got, want)
 		}
 	}

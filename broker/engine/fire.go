@@ -27,7 +27,7 @@ func (w *worker) fire(f *flight, m moment) {
 		return // the next owner delivers the message
 	}
 	w.flights.unanswered++
-	w.earlyCheck.Sent(w.clock.Base(), f.request.Due, m.local)
+	w.earlyCheck.Observe(w.clock.Base(), f.request.Due, m.local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
 		PutHeader: f.request.PutTargetHeader, // the request is unchanged until done is called

@@ -27,7 +27,7 @@ func (a *arrivals) add(*nats.Msg) {
 	a.minutes[time.Now().UTC().Truncate(time.Minute)]++
 }
 
-func (a *arrivals) in(minute time.Time) uint64 {
+func (a *arrivals) count(minute time.Time) uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.minutes[minute.Truncate(time.Minute)]
@@ -108,7 +108,7 @@ func TestForecastIsWhatFires(t *testing.T) {
 		var fired, deviation uint64
 		outside := 0
 		for n, b := range exact.Buckets {
-			want := arrivals.in(b.From)
+			want := arrivals.count(b.From)
 			fired += want
 			if b.Messages != want || b.MaxError != 0 {
 				t.Errorf("%s: forecast %d±%d, want exactly %d", b.From, b.Messages, b.MaxError, want)

@@ -123,7 +123,7 @@ func (i *Inspector) askInstances(
 			return known, err
 		}
 		known.Answers, known.LatestAnswers = append(n.Answers, known.Answers...), n.Answers // the newest first
-		known.ProvenAnswers = newest(append(n.ProvenAnswers, known.ProvenAnswers...))
+		known.ProvenAnswers = newestAnswers(append(n.ProvenAnswers, known.ProvenAnswers...))
 		if len(known.Answers) == 0 {
 			handover = shortHandover
 		}
@@ -142,8 +142,8 @@ func (i *Inspector) askInstances(
 	}
 }
 
-// newest returns the first answer of each instance. In answers, the newest are first.
-func newest(answers []stats.Answer) []stats.Answer {
+// newestAnswers returns the first answer of each instance. In answers, the newest are first.
+func newestAnswers(answers []stats.Answer) []stats.Answer {
 	slices.SortStableFunc(answers, func(a, b stats.Answer) int { return strings.Compare(a.Instance, b.Instance) })
 	return slices.CompactFunc(answers, func(a, b stats.Answer) bool { return a.Instance == b.Instance })
 }

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// TestOwnerAs: the status of the instance that claims a lane determines the state of the lane's reader.
-func TestOwnerAs(t *testing.T) {
+// TestOwnerState: the status of the instance that claims a lane determines the state of the lane's reader.
+func TestOwnerState(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
 		lane stats.LaneAnswer
@@ -24,7 +24,7 @@ func TestOwnerAs(t *testing.T) {
 		{stats.LaneAnswer{Live: true, InDoubt: true}, OwnerStopped},
 		{stats.LaneAnswer{ResumesAt: now.Add(time.Minute)}, OwnerStopped},
 	} {
-		if got := ownerAs(test.lane, now); got != test.want {
+		if got := ownerState(test.lane, now); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)
 		}
 	}

@@ -50,14 +50,14 @@ type LetterWork struct {
 	outcomes []LetterOutcome
 }
 
-// Resending returns the work that resends letters, all with the same change. If dry is true, the work only reports the
+// ResendWork returns the work that resends letters, all with the same change. If dry is true, the work only reports the
 // outcomes.
-func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
-	return l.ResendingEach(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
+func (l *Letters) ResendWork(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
+	return l.ResendWorkByLetter(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
 }
 
-// ResendingEach returns the work that resends letters, each with its own change.
-func (l *Letters) ResendingEach(
+// ResendWorkByLetter returns the work that resends letters, each with its own change.
+func (l *Letters) ResendWorkByLetter(
 	f deadletter.Filter, change func(deadletter.Letter) deadletter.Change, dry bool,
 ) *LetterWork {
 	do := l.Resend
@@ -70,8 +70,8 @@ func (l *Letters) ResendingEach(
 		}}
 }
 
-// Removing returns the work that removes letters. If dry is true, the work only reports the outcomes.
-func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
+// RemovalWork returns the work that removes letters. If dry is true, the work only reports the outcomes.
+func (l *Letters) RemovalWork(f deadletter.Filter, dry bool) *LetterWork {
 	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: true}, Outcome: "removed", Do: l.Remove}
 	if dry {
 		w.Do = func(context.Context, deadletter.Letter) error { return nil }

@@ -41,7 +41,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if answer, lane, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Format = answer.Instance, answer.Format
 		l.Held, l.LastRead, l.ResumesAt, l.NewerMessages = lane.Held, lane.Read, lane.ResumesAt, lane.NewerMessages
-		l.Owner = ownerAs(lane, l.Info.TimeStamp)
+		l.Owner = ownerState(lane, l.Info.TimeStamp)
 		return
 	}
 	consumers, err := i.consumers(ctx, l.Stream, l.Info)
@@ -57,8 +57,8 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	}
 }
 
-// ownerAs derives the reader's state from the status of the lane's owner.
-func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
+// ownerState derives the reader's state from the status of the lane's owner.
+func ownerState(l stats.LaneAnswer, now time.Time) Owner {
 	switch {
 	case !l.Live || l.InDoubt:
 		return OwnerStopped

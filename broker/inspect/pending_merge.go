@@ -75,7 +75,7 @@ func (s *source) earliestAfter(stored time.Time) time.Time {
 // the lane that may contain the message with the earliest position.
 func (m *merge) run() error {
 	for len(m.result.Messages) < m.query.Limit {
-		s := m.first()
+		s := m.firstSource()
 		if len(m.unlisted) > 0 && (s == nil || m.unlisted[0].position.Before(s.earliest)) {
 			m.list(heap.Pop(&m.unlisted).(PendingMessage))
 			continue
@@ -92,15 +92,15 @@ func (m *merge) run() error {
 			return scanError(s.Stream, err)
 		}
 	}
-	if len(m.unlisted) > 0 || m.first() != nil {
+	if len(m.unlisted) > 0 || m.firstSource() != nil {
 		m.setCursor()
 	}
 	return nil
 }
 
-// first returns the source that may contain the unread message with the earliest position, or nil. It ignores a source
-// whose unread messages are all beyond the end of the list.
-func (m *merge) first() *source {
+// firstSource returns the source that may contain the unread message with the earliest position, or nil. It ignores a
+// source whose unread messages are all beyond the end of the list.
+func (m *merge) firstSource() *source {
 	var first *source
 	for _, s := range m.sources {
 		beyond := !m.maxDue.IsZero() && !s.earliest.Before(m.maxDue)

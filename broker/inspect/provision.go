@@ -24,8 +24,8 @@ type Change struct {
 	Detail string `json:"detail"`
 }
 
-// Provisioned is the result of Provision.
-type Provisioned struct {
+// ProvisionReport is the result of Provision.
+type ProvisionReport struct {
 	Wanted   int             `json:"wanted"` // number of streams that should exist
 	Changes  []Change        `json:"changes"`
 	Drift    []streams.Drift `json:"drift"`
@@ -35,9 +35,9 @@ type Provisioned struct {
 
 // Provision creates the missing streams, and updates existing streams. After an error, the result has the changes made
 // before it. A dry run changes nothing, and returns the changes and the drift of a real run.
-func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error) {
+func (i *Inspector) Provision(ctx context.Context, dry bool) (ProvisionReport, error) {
 	want := i.Wanted()
-	result := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []streams.Drift{}, DryRun: dry}
+	result := ProvisionReport{Wanted: len(want), Changes: []Change{}, Drift: []streams.Drift{}, DryRun: dry}
 	if err := streams.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
 		return result, err
 	}

@@ -155,12 +155,12 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 			return s.describeStored(*in, v), nil
 		}
 	}
-	return s.notFound(ctx, origin, records)
+	return s.describeMissing(ctx, origin, records)
 }
 
-// notFound describes a message that is neither in a lane nor a dead letter. It searches the journal once more, because
-// the broker may have delivered the message during the search.
-func (s *search) notFound(
+// describeMissing describes a message that is neither in a lane nor a dead letter. It searches the journal once more,
+// because the broker may have delivered the message during the search.
+func (s *search) describeMissing(
 	ctx context.Context, origin *jetstream.StreamInfo, records journalRecords,
 ) (Whereabouts, error) {
 	if records.hasJournal {

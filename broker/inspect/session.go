@@ -178,11 +178,11 @@ func Cause(ctx context.Context, err error) error {
 	if refused := RefusalOf(ctx); err != nil && refused != nil {
 		return fmt.Errorf("%w; see delaybroker doctor", refused)
 	}
-	return withoutJetStream(err)
+	return explainNoJetStream(err)
 }
 
-// withoutJetStream adds ErrNoJetStream to an error about a missing subscriber of the JetStream API.
-func withoutJetStream(err error) error {
+// explainNoJetStream adds ErrNoJetStream to an error about a missing subscriber of the JetStream API.
+func explainNoJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
 		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
@@ -194,7 +194,7 @@ func withoutJetStream(err error) error {
 // CheckJetStream returns ErrNoJetStream if the account has no JetStream. Other errors do not prove that JetStream is
 // missing, so CheckJetStream ignores them.
 func (s *Session) CheckJetStream(ctx context.Context) error {
-	err := withoutJetStream(s.request(ctx, explainTimeout, func(ctx context.Context) error {
+	err := explainNoJetStream(s.request(ctx, explainTimeout, func(ctx context.Context) error {
 		_, err := s.JetStream.AccountInfo(ctx)
 		return err
 	}))

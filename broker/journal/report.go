@@ -130,7 +130,7 @@ func (r *summaries) makeRoom(hole func(Hole)) {
 		}
 	}
 	if s := r.byStart[oldest]; !s.end {
-		hole(s.killed(oldest.instance))
+		hole(s.lastHole(oldest.instance))
 	}
 	delete(r.byStart, oldest)
 }
@@ -154,9 +154,9 @@ func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole))
 		switch {
 		case s.end, isRunning:
 		case silence > deadAfter:
-			holes = append(holes, s.killed(key.instance))
+			holes = append(holes, s.lastHole(key.instance))
 		case states != nil && silence > maxStoreDelay:
-			h := s.killed(key.instance)
+			h := s.lastHole(key.instance)
 			h.Reason = "the instance does not answer, and its last records are missing: it was killed or lost its connection"
 			if h.To.After(now) {
 				h.To = now
@@ -184,9 +184,9 @@ func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole))
 	}
 }
 
-// killed returns the hole after the last batch of a start that did not end cleanly. A running instance writes every
+// lastHole returns the hole after the last batch of a start that did not end cleanly. A running instance writes every
 // minute.
-func (s *summary) killed(instance string) Hole {
+func (s *summary) lastHole(instance string) Hole {
 	h := Hole{Instance: instance, From: s.completeUntil, To: s.lastStored.Add(heartbeatInterval + flushInterval),
 		Reason: "the last records of the instance are missing: it was killed or lost its connection"}
 	if s.gapEnd.After(h.To) {

@@ -146,10 +146,10 @@ func (s *search) process(m lane.Message) error {
 	}
 	h, lines, err := parseHead(m.Data)
 	if err != nil { // the seal is valid, so a newer broker wrote it
-		s.hole(Hole{From: m.At, To: m.At, Reason: errNewer.Error() + ": read it with that version"})
+		s.addHole(Hole{From: m.At, To: m.At, Reason: errNewer.Error() + ": read it with that version"})
 		return nil
 	}
-	if h.Records > 0 && m.At.Sub(timeOf(h.Last)) > maxRecordAge || !s.summaries.addBatch(h, m.At, s.hole) {
+	if h.Records > 0 && m.At.Sub(timeOf(h.Last)) > maxRecordAge || !s.summaries.addBatch(h, m.At, s.addHole) {
 		s.Duplicates++
 		return nil
 	}
@@ -191,8 +191,8 @@ func (s *search) isOwn(m lane.Message) bool {
 	return s.cfg.Policy.Keys.Trusts(note, message.TrustSealed)
 }
 
-// hole adds a hole to the report if it overlaps the interval of the query.
-func (s *search) hole(h Hole) {
+// addHole adds a hole to the report if it overlaps the interval of the query.
+func (s *search) addHole(h Hole) {
 	h.From, h.To = h.From.UTC(), h.To.UTC()
 	if !s.Since.IsZero() && h.To.Before(s.Since) || !s.Until.IsZero() && h.From.After(s.Until) {
 		return
@@ -210,7 +210,7 @@ func (s *search) conclude(end time.Time) {
 	if end.Before(s.SearchedAt) {
 		states = nil // the states describe a time after the interval of the query
 	}
-	s.summaries.reportSilent(end, states, s.hole)
+	s.summaries.reportSilent(end, states, s.addHole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.OldestBatch.IsZero() || s.Since.Before(s.OldestBatch)) {
 		h := Hole{From: s.Since, To: s.OldestBatch, Reason: "the journal begins later"}
 		if s.OldestBatch.IsZero() {

@@ -142,10 +142,10 @@ func (w *Writer) BeginStop() {
 // Run stores batches until ctx ends, and then stores the waiting records for at most maxFlush. The last batch marks the
 // end of this start.
 func (w *Writer) Run(ctx context.Context, publisher Publisher) {
-	// work ends later than ctx: see remaining.
+	// work ends later than ctx: see remainingTime.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.remaining(), stop) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.remainingTime(), stop) })()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	// The first batch is written immediately. It shows that the broker keeps a journal.
@@ -221,8 +221,8 @@ func (w *Writer) closeIfEmpty() bool {
 	return w.closed
 }
 
-// remaining returns the time for which a stop may still store records.
-func (w *Writer) remaining() time.Duration {
+// remainingTime returns the time for which a stop may still store records.
+func (w *Writer) remainingTime() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.deadline.IsZero() {

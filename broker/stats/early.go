@@ -35,9 +35,9 @@ type EarlyCheck struct {
 	leader       string        // the leader at the beginning of the reading
 }
 
-// Sent records a delivery. Base and local are local times with a monotonic clock reading: base is the same in all calls
-// of an EarlyCheck, and local is the time of the delivery.
-func (e *EarlyCheck) Sent(base, due, local time.Time) {
+// Observe records a delivery. Base and local are local times with a monotonic clock reading. Base is the same in all
+// calls of an EarlyCheck, and local is the time of the delivery.
+func (e *EarlyCheck) Observe(base, due, local time.Time) {
 	lead := due.Sub(base.Round(0)) - local.Sub(base)
 	if e.firstSent.IsZero() || lead > e.maxLead {
 		e.maxLead = lead

@@ -32,11 +32,11 @@ func TestEarly(t *testing.T) {
 		{"a reading after maxJudgeDelay", time.Hour, 2011 * ms, 2011 * ms, "a", false, false},
 	} {
 		var e EarlyCheck
-		e.Sent(base, leader(-time.Minute), at(5*time.Millisecond)) // an earlier delivery with a smaller lead
-		e.Sent(base, leader(test.due), at(10*time.Millisecond))
-		e.Sent(base, leader(-time.Minute), at(15*time.Millisecond)) // a later delivery with a smaller lead
+		e.Observe(base, leader(-time.Minute), at(5*time.Millisecond)) // an earlier delivery with a smaller lead
+		e.Observe(base, leader(test.due), at(10*time.Millisecond))
+		e.Observe(base, leader(-time.Minute), at(15*time.Millisecond)) // a later delivery with a smaller lead
 		e.Begin("a", at(test.asked))
-		e.Sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // judged by the next reading
+		e.Observe(base, leader(time.Hour), at(test.asked+time.Millisecond)) // judged by the next reading
 		judged, wasEarly := e.Judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
 		if judged != test.judged || wasEarly != test.early {
 			t.Errorf("%s: judged %v, early %v; want %v, %v", test.name, judged, wasEarly, test.judged, test.early)

@@ -73,7 +73,8 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		a.showOutcomes(w, w.skipped, true)
 		return w.exitErr(w.skipped)
 	}
-	w.LetterWork = d.ResendingEach(deadletter.Filter{Sequences: numbers}, func(l deadletter.Letter) deadletter.Change {
+	filter := deadletter.Filter{Sequences: numbers}
+	w.LetterWork = d.ResendWorkByLetter(filter, func(l deadletter.Letter) deadletter.Change {
 		change := o.change
 		change.Edit = edits[newEditedLetter(l)]
 		return change

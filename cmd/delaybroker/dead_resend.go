@@ -123,6 +123,6 @@ func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error 
 	if o.edit {
 		return a.resendEdited(ctx, d, o)
 	}
-	work := d.Resending(d.filter, o.change, o.dryRun)
+	work := d.ResendWork(d.filter, o.change, o.dryRun)
 	return a.runLetters(ctx, letterRun{deadLetters: d, dryRun: o.dryRun, LetterWork: work})
 }

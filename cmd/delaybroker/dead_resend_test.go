@@ -106,7 +106,7 @@ func TestDeadInterrupted(t *testing.T) {
 	var once sync.Once
 	a := &app{Printer: terminal.Printer{Out: &out, Err: io.Discard, JSON: true}}
 	err = a.withLetters(t.Context(), letterChoice{all: true}, func(ctx context.Context, d deadLetters) error {
-		w := letterRun{deadLetters: d, LetterWork: d.Removing(d.filter, false)}
+		w := letterRun{deadLetters: d, LetterWork: d.RemovalWork(d.filter, false)}
 		w.Do = func(ctx context.Context, l deadletter.Letter) error {
 			once.Do(func() {
 				if err := self.Signal(os.Interrupt); err != nil {

@@ -103,7 +103,7 @@ exit codes: 0 all selected letters were removed, 1 failed, 2 bad arguments or se
 				return err
 			}
 			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
-				return a.runLetters(ctx, letterRun{deadLetters: d, LetterWork: d.Removing(d.filter, dryRun), dryRun: dryRun})
+				return a.runLetters(ctx, letterRun{deadLetters: d, LetterWork: d.RemovalWork(d.filter, dryRun), dryRun: dryRun})
 			})
 		},
 	}

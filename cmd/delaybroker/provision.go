@@ -70,7 +70,7 @@ func (a *app) provision(ctx context.Context, dryRun bool) error {
 	return nil
 }
 
-func (a *app) showProvisioned(p inspect.Provisioned) {
+func (a *app) showProvisioned(p inspect.ProvisionReport) {
 	if a.AsJSON(p) {
 		return
 	}

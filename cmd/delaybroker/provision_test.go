@@ -15,7 +15,7 @@ import (
 
 func TestProvisionCreates(t *testing.T) {
 	o := newTestServer(t, server.Options{})
-	p := decode[inspect.Provisioned](t, o.must("provision", "--json"))
+	p := decode[inspect.ProvisionReport](t, o.must("provision", "--json"))
 	if len(p.Changes) != 10 || p.Wanted != 10 || len(p.Drift) != 0 {
 		t.Errorf("the first time: got %+v, want 10 changes", p)
 	}
@@ -24,7 +24,7 @@ func TestProvisionCreates(t *testing.T) {
 			t.Errorf("got %+v, want the stream created with 1 replica", c)
 		}
 	}
-	p = decode[inspect.Provisioned](t, o.must("provision", "--json"))
+	p = decode[inspect.ProvisionReport](t, o.must("provision", "--json"))
 	if len(p.Changes) != 0 || len(p.Drift) != 0 {
 		t.Errorf("the second time: got %+v, want nothing", p)
 	}
@@ -40,12 +40,12 @@ func TestProvisionDryRun(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	wantSameAsDryRun := func(when string) {
 		t.Helper()
-		dry := decode[inspect.Provisioned](t, o.must("provision", "--dry-run", "--json"))
-		again := decode[inspect.Provisioned](t, o.must("provision", "--dry-run", "--json"))
+		dry := decode[inspect.ProvisionReport](t, o.must("provision", "--dry-run", "--json"))
+		again := decode[inspect.ProvisionReport](t, o.must("provision", "--dry-run", "--json"))
 		if !reflect.DeepEqual(dry, again) {
 			t.Errorf("%s: a dry run changed something: got %+v, then %+v", when, dry, again)
 		}
-		real := decode[inspect.Provisioned](t, o.must("provision", "--json"))
+		real := decode[inspect.ProvisionReport](t, o.must("provision", "--json"))
 		if dry.DryRun = false; !reflect.DeepEqual(dry, real) || len(real.Changes) == 0 {
 			t.Errorf("%s: a dry run printed\n%+v, and the real one\n%+v", when, dry, real)
 		}

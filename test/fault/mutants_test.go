@@ -31,7 +31,7 @@ var mutants = []mutant{
 	{
 		name: "a delivery counts before the target has answered",
 		edits: map[string][]string{"broker/engine/fire.go": {
-			"\tw.flights.unanswered++\n\tw.earlyCheck.Sent(", "\tw.apply(f, step{kind: arrive}, m)\n\tw.earlyCheck.Sent(",
+			"\tw.flights.unanswered++\n\tw.earlyCheck.Observe(", "\tw.apply(f, step{kind: arrive}, m)\n\tw.earlyCheck.Observe(",
 			"\t\tw.mail.Put(delivered{f, r, now.Add(r.Time.Sub(local))})\n",
 			"\t\t_, _ = now, local\n\t\tw.counts.Delivered.Add(1)\n",
 		}},

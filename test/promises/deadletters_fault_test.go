@@ -82,7 +82,7 @@ func resendAll(i *inspect.Inspector) ([]inspect.LetterOutcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return letters.Work(ctx, ctx, letters.Resending(deadletter.Filter{}, deadletter.Change{}, false))
+	return letters.Work(ctx, ctx, letters.ResendWork(deadletter.Filter{}, deadletter.Change{}, false))
 }
 
 // TestResentByTwo: two operators resend the same letters at the same time, and the broker is killed meanwhile. The

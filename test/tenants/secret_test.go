@@ -217,7 +217,7 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		}
 		letters, err := o.Letters(context.Background())
 		natstest.NoError(t, err)
-		work := letters.Resending(deadletter.Filter{}, deadletter.Change{Unsealed: true, DeliverNow: true}, false)
+		work := letters.ResendWork(deadletter.Filter{}, deadletter.Change{Unsealed: true, DeliverNow: true}, false)
 		ctx := context.Background()
 		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Outcome != inspect.LetterLeft ||
 			!strings.Contains(did[0].Reason, "marker") {

@@ -11,8 +11,8 @@ var (
 	bounds = []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}
 )
 
-// busy adds steps with the same number of deliveries, beginning at from. Every tenth delivery is 5 ms late.
-func busy(b *Book, from time.Time, steps int, each uint64) {
+// addSteps adds steps with the same number of deliveries, beginning at from. Every tenth delivery is 5 ms late.
+func addSteps(b *Book, from time.Time, steps int, each uint64) {
 	c := b.lastCounts
 	b.Add(from, c)
 	for i := range steps {
@@ -29,7 +29,7 @@ func busy(b *Book, from time.Time, steps int, each uint64) {
 
 func TestBookKeepsAnHour(t *testing.T) {
 	var b Book
-	busy(&b, noon, 500, 100)
+	addSteps(&b, noon, 500, 100)
 	s := b.Hour(noon.Add(500 * FineStep))
 	if got, want := len(s.Delivered), 360; got != want {
 		t.Fatalf("got %d steps, want %d", got, want)
@@ -49,7 +49,7 @@ func TestBookKeepsAnHour(t *testing.T) {
 // two steps or in the current step.
 func TestBookKeepsADay(t *testing.T) {
 	var b Book
-	busy(&b, noon, 45, 100)
+	addSteps(&b, noon, 45, 100)
 	s := b.Day(noon.Add(45 * FineStep))
 	last := len(s.Delivered) - 1
 	if s.Delivered[last] != 1500 || s.Delivered[last-1] != 3000 || s.Delivered[last-2] != Unknown {
@@ -64,7 +64,7 @@ func TestBookKeepsADay(t *testing.T) {
 // than its length.
 func TestBookShowsGaps(t *testing.T) {
 	var b Book
-	busy(&b, noon, 10, 100)
+	addSteps(&b, noon, 10, 100)
 	s := b.Hour(noon.Add(15 * FineStep))
 	if got := s.Delivered[len(s.Delivered)-6:]; !slices.Equal(got, []int64{100, -1, -1, -1, -1, -1}) {
 		t.Errorf("got %v, want 100 and five unknown steps", got)
@@ -79,7 +79,7 @@ func TestBookShowsGaps(t *testing.T) {
 // TestBookAfterRestart: after a restart, the counters begin at zero, and their increase is counted from zero.
 func TestBookAfterRestart(t *testing.T) {
 	var b Book
-	busy(&b, noon, 10, 100)
+	addSteps(&b, noon, 10, 100)
 	b.Add(noon.Add(11*FineStep), Counts{Delivered: 7, Late: make([]uint64, len(bounds)+1)})
 	s := b.Hour(noon.Add(11 * FineStep))
 	if got := s.Delivered[len(s.Delivered)-2:]; !slices.Equal(got, []int64{100, 7}) {
@@ -89,8 +89,8 @@ func TestBookAfterRestart(t *testing.T) {
 
 func TestSeriesAdd(t *testing.T) {
 	var one, other Book
-	busy(&one, noon, 10, 100)
-	busy(&other, noon.Add(5*FineStep), 10, 40)
+	addSteps(&one, noon, 10, 100)
+	addSteps(&other, noon.Add(5*FineStep), 10, 40)
 	now := noon.Add(15 * FineStep)
 	s := one.Hour(now)
 	s.Add(other.Hour(now))

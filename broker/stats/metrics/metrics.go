@@ -88,23 +88,25 @@ type laneMetric struct {
 	value func(stats.LaneStatus) (float64, bool) // ok is false if there is no value
 }
 
-func perLane(kind prometheus.ValueType, name, help string, value func(stats.LaneStatus) (float64, bool)) laneMetric {
+func newLaneMetric(
+	kind prometheus.ValueType, name, help string, value func(stats.LaneStatus) (float64, bool),
+) laneMetric {
 	return laneMetric{desc("lane_"+name, help, "lane", "kind"), kind, value}
 }
 
 func gauge(name, help string, value func(stats.LaneStatus) float64) laneMetric {
-	return perLane(prometheus.GaugeValue, name, help,
+	return newLaneMetric(prometheus.GaugeValue, name, help,
 		func(l stats.LaneStatus) (float64, bool) { return value(l), l.Owned })
 }
 
 func counter(name, help string, value func(stats.LaneStatus) uint64) laneMetric {
-	return perLane(prometheus.CounterValue, name, help, func(l stats.LaneStatus) (float64, bool) {
+	return newLaneMetric(prometheus.CounterValue, name, help, func(l stats.LaneStatus) (float64, bool) {
 		return float64(value(l)), l.Owned || value(l) > 0
 	})
 }
 
 var lanes = []laneMetric{
-	perLane(prometheus.GaugeValue, "owned", "1 if this instance owns the lane.",
+	newLaneMetric(prometheus.GaugeValue, "owned", "1 if this instance owns the lane.",
 		func(l stats.LaneStatus) (float64, bool) { return boolValue(l.Owned), true }),
 	gauge("live", "1 if the lane's consumer is probably alive.",
 		func(l stats.LaneStatus) float64 { return boolValue(l.Live) }),
@@ -127,18 +129,18 @@ var lanes = []laneMetric{
 		func(l stats.LaneStatus) float64 { return boolValue(l.Full) }),
 	gauge("wheel_messages", "Messages on the timing wheel.",
 		func(l stats.LaneStatus) float64 { return float64(l.WaitingMessages) }),
-	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds",
+	newLaneMetric(prometheus.GaugeValue, "next_due_timestamp_seconds",
 		"Time of the next entry on the wheel, by the clock of the lane's leader; absent if the wheel is empty.",
 		func(l stats.LaneStatus) (float64, bool) {
 			return float64(l.NextDue.UnixNano()) / float64(time.Second), l.Owned && !l.NextDue.IsZero()
 		}),
-	perLane(prometheus.GaugeValue, "clock_offset_seconds",
+	newLaneMetric(prometheus.GaugeValue, "clock_offset_seconds",
 		"Lower bound of the leader's clock minus the local clock; absent if the leader has not returned its time for "+
 			"ten minutes.",
 		func(l stats.LaneStatus) (float64, bool) { return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown }),
 	gauge("stream_bytes", "Size of the lane's stream at the last reading.",
 		func(l stats.LaneStatus) float64 { return float64(l.Bytes) }),
-	perLane(prometheus.GaugeValue, "stream_max_bytes",
+	newLaneMetric(prometheus.GaugeValue, "stream_max_bytes",
 		"Maximum size of the lane's stream; absent if it has no limit of its own.",
 		func(l stats.LaneStatus) (float64, bool) { return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0 }),
 	counter("delivered_total", "Messages delivered from the lane to their targets.",

@@ -20,8 +20,8 @@ import (
 	"delaybroker/levels"
 )
 
-// busy returns the source of a broker with the default levels, in which every metric has a value.
-func busy(t *testing.T) Source {
+// busySource returns the source of a broker with the default levels, in which every metric has a value.
+func busySource(t *testing.T) Source {
 	t.Helper()
 	created, err := provision.StreamsOf(config.Config{})
 	if err != nil {
@@ -66,7 +66,7 @@ func busy(t *testing.T) Source {
 
 // TestConventions runs Prometheus's own linter, and bounds the number of series of a broker.
 func TestConventions(t *testing.T) {
-	registry := New(busy(t))
+	registry := New(busySource(t))
 	problems, err := testutil.GatherAndLint(registry)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestConventions(t *testing.T) {
 
 // TestDescribed: every described metric is exported. The registry refuses an exported metric without a description.
 func TestDescribed(t *testing.T) {
-	families, err := New(busy(t)).Gather()
+	families, err := New(busySource(t)).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 	}
 	f.Until = a.Cutoff
 	if a.Verb == "remove" {
-		return letters.Removing(f, dry), append(shell{"dead", "rm"}, line...), nil
+		return letters.RemovalWork(f, dry), append(shell{"dead", "rm"}, line...), nil
 	}
 	line = line.flag("--to", a.To)
 	for _, flag := range []struct {
@@ -58,7 +58,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 	change := deadletter.Change{
 		Target: a.To, DeliverNow: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
 	}
-	return letters.Resending(f, change, dry), append(shell{"dead", "resend"}, line...), nil
+	return letters.ResendWork(f, change, dry), append(shell{"dead", "resend"}, line...), nil
 }
 
 // planLetters plans an action on dead letters.
