@@ -15,7 +15,7 @@ import (
 )
 
 // TestArrival: an Arrival has the metadata and the lateness of a message. For a message in a stream, At is the time of
-// storage. For a subscriber, At is the time of the call of ParseArrival.
+// storage. For a core subscriber, At is the time of the call of ParseArrival.
 func TestArrival(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

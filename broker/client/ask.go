@@ -18,8 +18,8 @@ const (
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// The functions in this file send a request to a broker, because only a broker can seal the entry that replaces a
-// round.
+// The functions in this file send a request to a broker. The client cannot do this itself for a series: only a broker
+// can seal the entry that replaces a round.
 
 // Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
 // delivered. Pause needs a running broker, and permission to publish to delayctl.timer.pause.<key>.<target>. It returns

@@ -46,8 +46,8 @@ func NewOn(store Store, cfg Config) (*Client, error) {
 }
 
 // In publishes a message that is delivered to target after a delay, and waits until the message is stored. The delay
-// begins when the first stream stores the message, by the clock of the server. In rounds the delay up to a millisecond.
-// A negative delay counts as zero.
+// begins when the first stream stores the message, by the clock of the server. The client rounds the delay up to the
+// next millisecond. A negative delay counts as zero.
 func (c *Client) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
@@ -55,7 +55,8 @@ func (c *Client) In(
 }
 
 // At publishes a message that is delivered to target at a time, by the clock of the server, and waits until the message
-// is stored. At rounds the time up to a millisecond. If the time has passed, the message is due immediately.
+// is stored. The client rounds the time up to the next millisecond. If the time has passed, the message is due
+// immediately.
 func (c *Client) At(ctx context.Context, target string, due time.Time, body []byte, opts ...Option) (Receipt, error) {
 	return c.publish(ctx, c.timeAddress(target, due), body, opts)
 }

@@ -22,9 +22,9 @@ const (
 type Config struct {
 	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". A known level saves
-	// a hop, and an outdated level does not affect the due time. If Levels is empty, the client guesses the levels, which
-	// works for most brokers. See [Client.ReadLevels].
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". A level in this list
+	// saves a hop. A level that the broker does not have does not affect the due time. If Levels is empty, the client
+	// guesses the levels, which works for most brokers. See [Client.ReadLevels].
 	Levels string
 	// MaxDelay is the broker's DELAY_MAX_DELAY. A longer delay fails with ErrTooFar. Defaults to DefaultMaxDelay.
 	MaxDelay time.Duration
@@ -32,7 +32,8 @@ type Config struct {
 	Attempts int
 	// Targets are the broker's DELAY_TARGETS: subjects, with wildcards. If empty, all targets are allowed.
 	Targets []string
-	// Timeout is the timeout of a publish whose context has no deadline. Defaults to DefaultTimeout.
+	// Timeout is the timeout of each read and each request to a broker, and of a publish whose context has no deadline.
+	// Defaults to DefaultTimeout.
 	Timeout time.Duration
 }
 

@@ -34,14 +34,14 @@
 //
 // Levels may change while a client runs. The due time of a message does not depend on the levels: the subject contains
 // the whole delay, and the broker counts the delay from the server's timestamp. If no stream listens on the subject,
-// the server says so, and has not stored the message. The client then publishes the message again to the intake. For a
+// the server reports an error and stores nothing. The client then publishes the message again to the intake. For a
 // minute it also publishes other messages with that delay to the intake. If the name of a new level is no plain
 // duration, each message with its delay takes one more hop until the program reads the levels again.
 //
 // # Named timers
 //
 // With [Key] a message of In or At is a timer. The client can replace, move and cancel a pending timer. Each of these
-// operations is one conditional publish, which the stream stores or refuses. So the answer is exact even while no
+// operations is one conditional publish, which the stream stores or refuses. So the answer is certain even while no
 // broker runs:
 //
 //	r, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.Key("order-42"), client.IfAbsent())
@@ -79,8 +79,8 @@
 //     the server's clock, the message is early.
 //   - A due time, published directly to its first level, such as delay.90m with Delay-Until. The message becomes a dead
 //     letter if it is stored less than 90m before its due time. That happens if the client's clock is behind, or if the
-//     message waits in the buffer of a lost connection. A margin does not exclude that. A program that accepts the risk
-//     can use [Client.Level] with [Until].
+//     message waits in the buffer of a lost connection. No margin is large enough for all cases. A program that accepts
+//     the risk can use [Client.Level] with [Until].
 //   - The intake as a fallback for a message with an ID. A level's stream without a leader does not answer, and may
 //     have stored the message before. Streams do not share their deduplication ids, so the message could be stored
 //     twice. So with an ID, the subject depends only on the delay.

@@ -28,8 +28,8 @@ type address struct {
 	err           error
 }
 
-// delayAddress returns the address for a delay. If a level probably has that delay, the subject is the level's subject,
-// which saves the hop through the intake.
+// delayAddress returns the address for a delay. If the client guesses a level with that delay, the subject is the
+// level's subject, which saves the hop through the intake.
 func (c *Client) delayAddress(target string, delay time.Duration) address {
 	names, text := c.policy.Names, levels.FormatDuration(delay)
 	a := address{target: target, subject: names.In(text, target), delay: text}

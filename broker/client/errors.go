@@ -36,7 +36,7 @@ var (
 	ErrFull = errors.New("no room")
 	// ErrUnanswered is returned when the timeout passed without an answer, or the connection was lost. The message may be
 	// stored: publish it again, with its ID. The server also does not answer a user without permission to publish to the
-	// subject. If the server reported that on the connection, the error also wraps nats.ErrPermissionViolation.
+	// subject. If the connection has reported the missing permission, the error also wraps nats.ErrPermissionViolation.
 	ErrUnanswered = errors.New("no answer")
 	// ErrForeign is returned when the answer does not come from a broker's stream: another stream or subscriber listens
 	// on the subject.

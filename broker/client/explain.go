@@ -28,7 +28,7 @@ func explain(d *draft, err error, refusal func(subject string) error) error {
 	return failure("publish to "+subject, err, denied)
 }
 
-// conflict describes the refusal of a request with a wrong last sequence in terms of timers.
+// conflict explains the server's error "wrong last sequence" for a timer.
 func conflict(d *draft) string {
 	if d.expected != nil && *d.expected == 0 {
 		return "there is a timer, or one has ended within DELAY_TIMER_HISTORY"

@@ -35,13 +35,13 @@ var plainNames = sync.OnceValue(func() map[time.Duration]string {
 
 // A levelGuess guesses the name of the level that has a delay. A wrong guess costs only a hop or a second publish.
 type levelGuess struct {
-	mu        sync.Mutex               // guards the fields below
-	names     map[time.Duration]string // level names from Config.Levels or ReadLevels
-	skipUntil map[string]time.Time     // end of the skipTime of each name on which no stream listened
+	mu      sync.Mutex               // guards the fields below
+	names   map[time.Duration]string // level names from Config.Levels or ReadLevels
+	skipEnd map[string]time.Time     // end of the skipTime of each name on which no stream listened
 }
 
 func newLevelGuess(known levels.Ladder) *levelGuess {
-	l := &levelGuess{skipUntil: make(map[string]time.Time)}
+	l := &levelGuess{skipEnd: make(map[string]time.Time)}
 	l.learn(known)
 	return l
 }
@@ -54,7 +54,7 @@ func (l *levelGuess) learn(known levels.Ladder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.names = names
-	clear(l.skipUntil)
+	clear(l.skipEnd)
 }
 
 // level returns the level name for a delay. Ok is false if the message must go through the intake.
@@ -64,7 +64,7 @@ func (l *levelGuess) level(d time.Duration, now time.Time) (name string, ok bool
 	if name, ok = l.names[d]; !ok {
 		name, ok = plainNames()[d]
 	}
-	return name, ok && !now.Before(l.skipUntil[name])
+	return name, ok && !now.Before(l.skipEnd[name])
 }
 
 // recordMiss records that no stream listened on a level's subject. If name is empty, the client did not guess a level,
@@ -75,7 +75,7 @@ func (l *levelGuess) recordMiss(name string, now time.Time) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.skipUntil[name] = now.Add(skipTime)
+	l.skipEnd[name] = now.Add(skipTime)
 }
 
 // ReadLevels reads the broker's levels from JetStream. They replace Config.Levels. The client needs permission to

@@ -108,7 +108,7 @@ func RateKey(key string) Option {
 }
 
 // TTL sets the time for which the target's stream keeps the message, if the stream allows a TTL for each message. TTL
-// rounds the time up to a second, except Forever.
+// rounds the time up to the next second, except Forever.
 func TTL(keep time.Duration) Option {
 	return func(o *options) {
 		ttl := "never"
@@ -119,8 +119,8 @@ func TTL(keep time.Duration) Option {
 	}
 }
 
-// Until sets the exact due time, to the nanosecond, of a message of Level. The message first waits in the level. If the
-// delay of the level ends after t, the message becomes a dead letter.
+// Until sets the due time of a message that Level publishes, exact to the nanosecond. The message first waits in the
+// level. If the delay of the level ends after t, the message becomes a dead letter.
 func Until(t time.Time) Option {
 	return func(o *options) {
 		if t.IsZero() {

@@ -28,8 +28,8 @@ func Every(interval time.Duration) Option {
 	return recurrence(message.HeaderEvery, levels.FormatDuration(interval))
 }
 
-// Cron makes a named timer recur at the times of a cron expression: five fields, six fields of which the first is the
-// second, or a name such as @daily. The zone is a name of the IANA database, such as Europe/Berlin, or empty for UTC.
+// Cron makes a named timer recur at the times of a cron expression: five fields, six fields with the seconds before the
+// others, or a name such as @daily. The zone is a name of the IANA database, such as Europe/Berlin, or empty for UTC.
 // If a clock change skips a local time, the round fires right after the gap. If a local time occurs twice, the round
 // fires once. Package timetable has the details.
 func Cron(expression, zone string) Option {
@@ -58,8 +58,8 @@ func LastRound(t time.Time) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
 }
 
-// Jitter delays each round of a series by its own duration below limit. So series with the same timetable do not fire
-// at the same moment.
+// Jitter delays each round of a series by a duration below limit, which differs from round to round. So series with the
+// same timetable do not fire at the same moment.
 func Jitter(limit time.Duration) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
 }

@@ -104,7 +104,7 @@ func (s jetStream) Last(ctx context.Context, stream, subject string) (message.In
 	return read(stream, m, err)
 }
 
-// leaderReads returns the reads through the leaders of the streams.
+// leaderReads returns a client that reads from the leaders of the streams.
 func (s jetStream) leaderReads() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }
 
 // read converts the result of a read to the types of the interface Store.
@@ -118,6 +118,6 @@ func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 		return message.Incoming{}, err
 	}
 	in := m.Incoming(stream)
-	in.KeysCurrent = true // a client has no keys, so no later parse could know more
+	in.KeysCurrent = true // a client has no keys, so it waits for no newer ones
 	return in, nil
 }

@@ -24,8 +24,8 @@ func Key(key string) Option {
 	return func(o *options) { o.timer.key, o.timer.isTimer = key, true }
 }
 
-// IfAbsent sets a timer only if no timer with its key and target exists. If such a timer exists, the error is
-// ErrConflict. An ended timer exists until its history is removed.
+// IfAbsent sets a timer only if no timer with its key and target exists. Otherwise the error is ErrConflict. An ended
+// timer exists until its history is removed.
 func IfAbsent() Option { return ifGeneration(0) }
 
 // IfGeneration replaces a timer only if the timer has this generation and is pending. Then the old generation will
@@ -201,7 +201,7 @@ const (
 type Timer struct {
 	State State
 	// Generation is the generation that State describes. It is zero without a timer, and after an unconditional cancel
-	// such as CancelAny. If the timer fired before such a cancel, the firing is still delivered.
+	// such as CancelAny. If the timer fired before that cancel, the firing is still delivered.
 	Generation uint64
 	Due        time.Time // set if the timer is pending or fired
 	Body       []byte    // set if the timer is pending or fired

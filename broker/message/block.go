@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Block is the header block of a message, without the reserved headers.
+// Block is the header block of a message, as SplitHeader divides it.
 type Block struct {
 	User        Header              // the client's own headers, to be passed on; nil if there are none
 	Delay       map[string][]string // the headers with known Delay-* names, in canonical spelling

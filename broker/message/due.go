@@ -60,8 +60,8 @@ func (p Policy) CheckDelay(start, due time.Time) *Problem {
 }
 
 // hasTimePart reports whether a target begins with the second half of a time that contained a dot: "1732060800.123",
-// "1.5s", "…00.000Z", or a large float as Go and others print it, "1.732060800123e+09". The broker refuses such a
-// target on delayin and delayat. Otherwise the message would go to the subject "123.orders.x".
+// "1.5s", "…00.000Z", or a large float as Go and others print it, "1.732060800123e+09". On delayin and delayat, the
+// broker refuses a target that begins so: the message would go to the subject "123.orders.x".
 func hasTimePart(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
 	suffix := strings.TrimLeft(first, "0123456789")

@@ -17,8 +17,8 @@ type HeaderEdit struct {
 // dropped.
 var editableHeaders = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
 
-// optionCopiers has a function for each editable header except HeaderUntil, which copies the header's value between
-// requests.
+// optionCopiers has a function for each editable header except HeaderUntil. The function copies the value of the header
+// between requests.
 var optionCopiers = map[string]func(dst *Request, src Request){
 	HeaderExpires:     func(dst *Request, src Request) { dst.Expires = src.Expires },
 	HeaderDeliver:     func(dst *Request, src Request) { dst.Mode = src.Mode },

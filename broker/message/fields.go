@@ -35,7 +35,7 @@ func (f *Fields) checked(name string, valid func(v string) bool) string {
 	return v
 }
 
-// Token returns a value of at most 32 bytes, or "" if the header is missing.
+// Token returns the value of a header, or "" if the header is missing. It refuses a value of more than 32 bytes.
 func (f *Fields) Token(name string) string {
 	const maxToken = 32 // bytes
 	return f.checked(name, func(v string) bool { return len(v) <= maxToken })
@@ -80,7 +80,7 @@ func (f *Fields) Sequence(name string) uint64 {
 	return n
 }
 
-// Refuse records a problem: a broker does not write such a header.
+// Refuse records the problem of a header, unless an earlier one is recorded.
 func (f *Fields) Refuse(name, reason string) {
 	if f.Problem == nil {
 		f.Problem = Problemf(BadInternal, "%s: %s, which no broker writes; %s", name, reason, onlyBrokers)

@@ -183,7 +183,7 @@ func (n Names) TimersCursor() string       { return n.sys + ".armed" }
 const ScheduleKey = "_schedule"
 
 // ScheduleName returns the name of a schedule among the keys of timers: _schedule.<the schedule's subject>. A key has
-// no dot, so no timer has such a name.
+// no dot, so no key is the name of a schedule.
 func ScheduleName(subject string) string { return ScheduleKey + "." + subject }
 
 // ScheduleOf is the reverse of ScheduleName. Ok is false if name is the key of a timer.

@@ -21,7 +21,7 @@ const (
 	TooLarge    Code = "too_large"          // the message is larger than the limit of the levels or of the target
 	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
-	BadTimer    Code = "bad_timer"          // a message on a timer's subject is no set and no cancel
+	BadTimer    Code = "bad_timer"          // the key is invalid, or the message is no set and no cancel
 	BadInternal Code = "bad_internal"       // a seal is invalid, or missing below delaysys
 )
 

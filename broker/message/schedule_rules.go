@@ -19,8 +19,7 @@ type ScheduleRule struct {
 type ScheduleRules []ScheduleRule
 
 // ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects are one rule.
-// A setting without targets gets the default targets, which are those that the header Delay-Target may name
-// (DELAY_HEADER_TARGETS).
+// A setting without targets gets the default targets: the targets that Delay-Target may name (DELAY_HEADER_TARGETS).
 func ParseScheduleRules(list string, defaults []string) ScheduleRules {
 	var rules ScheduleRules
 	for _, word := range SplitList(list) {

@@ -32,12 +32,12 @@ import (
 // # What a replay gains
 //
 // A seal is valid only on the subject of its message, and so only in its level and for its target. A client that may
-// read the lanes can have a message delivered to its target again. The replay has the message's Delay-Id, so a target's
-// stream stores both as one message, within its duplicate window. A tenant cannot replay: it may read only its
+// read the lanes can have a message delivered to its target again. The replay has the message's Delay-Id, so within its
+// duplicate window, the target's stream does not store the replay. A tenant cannot replay: it may read only its
 // delivered messages, which have no seal, and its own dead letters, whose seals are valid only for these letters.
 //
 // The seal is computed in the same way in all formats, so this broker can check the seal of a message in a newer
-// format. Such a message waits for a newer broker only if its seal is valid.
+// format. A message in a newer format waits for a newer broker only if its seal is valid.
 
 // MinSecret is the minimum length of a secret, in bytes.
 const MinSecret = 16
@@ -132,7 +132,7 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 	Put(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
-// Seal returns the seal of a Note, or "" without keys. Such a seal is never valid for a message.
+// Seal returns the seal of a Note, or "" without keys. The seal of a Note is never valid for a message.
 func (k *Keys) Seal(subject string, body []byte) string {
 	r := k.load()
 	if len(r.keys) == 0 {
@@ -164,8 +164,8 @@ func (s sealer) seal(id, subject string, h Header, body []byte) string {
 	return string(b[:])
 }
 
-// valid reports whether a seal is valid. It compares the text of seals, since one MAC has several encodings, and takes
-// constant time.
+// valid reports whether a seal is valid. It compares the texts in constant time. A MAC has several texts in base64, and
+// only one of them is valid.
 func (s sealer) valid(seal, id, subject string, h Header, body []byte) bool {
 	b := s.make(id, subject, h, body)
 	return subtle.ConstantTimeCompare([]byte(seal), b[:]) == 1

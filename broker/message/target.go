@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounds of a target. nats-server closes a connection that publishes on a subject of 5,000 bytes, so each attempt of
-// such a delivery would interrupt all other deliveries.
+// Bounds of a target. nats-server closes a connection that publishes on a subject of 5,000 bytes, so each attempt to
+// deliver to such a subject would interrupt all other deliveries.
 const (
 	MaxTarget       = 256 // bytes
 	maxTargetTokens = 16

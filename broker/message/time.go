@@ -10,9 +10,9 @@ import (
 // years 1973 and 5138. ParseTime parses smaller numbers as unix seconds.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
-// TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds the time up to a
+// TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds the time up to the next
 // millisecond. Before 1973 and after 5138, where ParseTime does not parse unix milliseconds, TimeToken rounds the time
-// up to a second.
+// up to the next second.
 func TimeToken(t time.Time) string {
 	t = roundUp(t, time.Millisecond)
 	ms := t.UnixMilli()
@@ -51,8 +51,8 @@ func ParseTime(s string) (time.Time, *Problem) {
 }
 
 // writable reports whether t in UTC can be formatted as RFC 3339, which has only the years 0 to 9999. A valid time with
-// a zone may be outside these years in UTC. The next lane could not parse a state header with such a time, and the
-// message would be lost.
+// a zone may be outside these years in UTC. The next lane could not parse a state header with a time outside these
+// years, and the message would be lost.
 func writable(t time.Time) bool {
 	year := t.UTC().Year()
 	return 0 <= year && year <= 9999

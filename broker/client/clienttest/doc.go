@@ -12,6 +12,6 @@
 //
 // The fake differs from a broker in these points. It delivers every message exactly at its due time, and exactly once.
 // No target refuses a message, there are no retries and no crashes, and the message size is the only limit. The fake
-// stores fewer entries of its own for a timer, so generations have other numbers. A message that is due at its storage
-// is delivered by the next Advance.
+// stores fewer entries for a timer than a broker, so generations have other numbers. A message that is due at its
+// storage is delivered by the next Advance.
 package clienttest

@@ -30,7 +30,7 @@ type Fake struct {
 	pending  []Request        // sorted by due time, then by acceptance
 	letters  []Letter
 	handlers []handler
-	failure  error // the error of every publish; nil if publishes succeed
+	failure  error // the error of every publish and request; nil if they succeed
 }
 
 // A Request is a message that the fake has accepted.
@@ -65,7 +65,7 @@ func New(t testing.TB, cfg client.Config) *Fake {
 	return NewAt(t, cfg, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 }
 
-// NewAt is New with another start time.
+// NewAt returns a fake broker whose clock starts at now.
 func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
 	f := &Fake{
@@ -151,8 +151,8 @@ func (f *Fake) handle(m *nats.Msg) {
 	}
 }
 
-// Fail makes every publish fail with err, without storing the message. Fail(nil) ends the failures. The client converts
-// err like the error of a real server: nats.ErrTimeout becomes client.ErrUnanswered.
+// Fail makes every publish and every request to a broker fail with err. The fake then stores no message. Fail(nil) ends
+// the failures. The client converts err like the error of a real server: nats.ErrTimeout becomes client.ErrUnanswered.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
