@@ -17,14 +17,15 @@
 //	viewer ◀─┐
 //	viewer ◀─┼── frames ◀── produce ──┬── Engine.Status             this instance
 //	viewer ◀─┘                        ├── Inspector.Fleet           the other instances; once a second
-//	                                  ├── Inspector.Lanes, Forecast dead letters and forecast; at most once a minute, and after an action
-//	                                  └── doctor.Gather             findings; at most once a minute, and after an action
+//	                                  ├── Inspector.Lanes, Forecast dead letters, and the forecast
+//	                                  └── doctor.Gather             findings
 //
-// A frame is one server-sent event. All viewers get the same frames, which are encoded once. Without a viewer, the page
-// makes no frame and has no connection. A slow viewer misses frames, because the page keeps only the latest frame of
-// each kind for a viewer. A question is a request that the page answers from the streams. maxViewers limits the number
-// of viewers, and maxQuestions the number of concurrent questions. A hidden tab closes its event stream, because a
-// browser opens at most six connections to a host, and each event stream uses one.
+// The page reads the dead letters, the forecast and the findings at most once a minute, and after each action. A frame
+// is one server-sent event. All viewers get the same frames, which are encoded once. Without a viewer, the page makes
+// no frame and has no connection. A slow viewer misses frames, because the page keeps only the latest frame of each
+// kind for a viewer. A question is a request that the page answers from the streams. maxViewers limits the number of
+// viewers, and maxQuestions the number of concurrent questions. A hidden tab closes its event stream, because a browser
+// opens at most six connections to a host, and each event stream uses one.
 //
 // The page's history is in memory, in package history. Each instance records its own history, even without viewers. The
 // page adds up the histories of all instances.

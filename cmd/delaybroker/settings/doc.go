@@ -13,7 +13,8 @@
 //
 // # Probable mistakes
 //
-// A variable causes a warning ([Unknown]) if its name is similar to a setting's, or if other programs use it for the
-// same purpose. Without the warning, the broker might embed a server although the user named another. A setting that
-// contradicts another is refused, such as a directory for the embedded server together with NATS_URL.
+// A variable causes a warning ([Unknown]) if its name begins with DELAY_ and is not a setting, or if other programs use
+// it in place of a setting. Without the warning, the broker might embed a server although the user named another
+// server. A setting that contradicts another is refused, such as a directory for the embedded server together with
+// NATS_URL.
 package settings

@@ -91,11 +91,12 @@ func (p problems) err() error {
 	return fmt.Errorf("%w:\n%w", ErrConfig, errors.Join(errs...))
 }
 
-// refusedValue is a value that the broker refuses for any numeric field. Zero would mean the default.
+// refusedValue is a value that the broker refuses for any numeric field. It replaces zero, which the broker would take
+// for the default.
 const refusedValue = -1
 
 // duration parses a duration for a field of the broker, which checks the bounds. It returns zero, the default, for an
-// unparsable value.
+// unparsable value, and refusedValue for a duration of zero.
 func (p *problems) duration(name, value string) time.Duration {
 	d, err := levels.ParseDuration(value)
 	switch {
@@ -183,8 +184,8 @@ func (p *problems) oneOf(name, value string, allowed ...string) string {
 	return value
 }
 
-// address checks host:port. Example is a valid address. The host may be empty, for every interface, and the port 0, for
-// any free one.
+// address checks host:port. Example is a valid address. An empty host means every interface, and port 0 means any free
+// port.
 func (p *problems) address(name, value, example string) (host string, port int) {
 	host, text, err := net.SplitHostPort(value)
 	if err == nil {

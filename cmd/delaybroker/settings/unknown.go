@@ -15,8 +15,8 @@ import (
 var injectedName = regexp.MustCompile(
 	`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// settingOf maps variables of other programs to settings of this one. If one of them were ignored, the broker would
-// embed a server although the user named another.
+// settingOf maps variables of other programs to settings of this program. Without a warning about such a variable, the
+// broker might embed a server although the user named another server.
 var settingOf = map[string]string{
 	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL",
 	"NATS_SERVER_URL": "NATS_URL", "NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL",
@@ -33,14 +33,14 @@ var settingOf = map[string]string{
 	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA",
 }
 
-// An UnknownName is a variable that resembles a setting.
+// An UnknownName is a variable that is not a setting, although the user may have meant a setting.
 type UnknownName struct {
 	Name       string
 	Suggestion string // the setting that the user probably meant; empty if no setting is similar
 }
 
-// unknownNames finds misspelt settings in the environment. They cause a warning and not an error, because other
-// programs may use variables with the prefix DELAY_.
+// unknownNames finds the variables that may be misspelt settings. Such a variable causes a warning and not an error,
+// because other programs may use variables with the prefix DELAY_.
 func unknownNames(environ, known []string) []UnknownName {
 	var unknown []UnknownName
 	set := make(map[string]bool)
@@ -65,7 +65,7 @@ func unknownNames(environ, known []string) []UnknownName {
 	return unknown
 }
 
-// Unknown finds misspelt settings in the environment.
+// Unknown finds the variables in the environment that may be misspelt settings.
 func Unknown() []UnknownName { return unknownNames(os.Environ(), variableNames()) }
 
 // String returns the warning.
