@@ -131,8 +131,8 @@ func benchStreams(t *testing.T, js jetstream.JetStream) []string {
 	return names
 }
 
-// On a shared server, a run removes its streams and changes no others. Its table compares the sides, and compares the
-// run with an earlier one.
+// On a shared server, a run removes its streams and changes no others. The table of the run compares the sides, and
+// compares the run with an earlier one.
 func TestBenchRemovesItsStreams(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 )
 
 // Headers and bodies of waiting messages are shown: text unchanged, other bytes as hex, both up to a limit. JSON has
-// them completely.
+// complete headers and bodies.
 func TestBodyOutput(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")

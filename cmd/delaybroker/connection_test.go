@@ -44,15 +44,15 @@ func TestConnectionFlags(t *testing.T) {
 	wantCommandError(t, 2, []string{"unknown flag"}, "version", "--server", s.ClientURL())
 }
 
-// Every command that connects to NATS has the flags for the connection. The commands in without connect to no server,
-// or to a server of their own.
+// Every command that connects to NATS has the flags for the connection. The exceptions connect to no server, or to a
+// server of their own.
 func TestEveryCommandHasConnectionFlags(t *testing.T) {
-	without := []string{"demo", "healthcheck", "size", "version", "help", "completion"}
+	exceptions := []string{"demo", "healthcheck", "size", "version", "help", "completion"}
 	a := &app{Printer: terminal.Printer{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}
 	root, checked := a.rootCommand(), 0
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
-		if c.HasParent() && slices.Contains(without, c.Name()) {
+		if c.HasParent() && slices.Contains(exceptions, c.Name()) {
 			return
 		}
 		checked++

@@ -50,9 +50,9 @@ func TestDeadResend(t *testing.T) {
 			t.Errorf("delivery %d: got %s %q, want %s", i, got, m.Data, want)
 		}
 	}
-	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
-	if len(left) != 1 || left[0].Target != "payments.x" {
-		t.Errorf("the remaining letters are %+v, want only the one that was not selected", left)
+	letters := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	if len(letters) != 1 || letters[0].Target != "payments.x" {
+		t.Errorf("the remaining letters are %+v, want only the one that was not selected", letters)
 	}
 	if got := o.summary(1, "resend", "--id", "1"); len(got.Outcomes) != 0 {
 		t.Errorf("a removed letter: got %s", got)

@@ -69,13 +69,13 @@ func TestDeadRemove(t *testing.T) {
 	}
 	out := o.must("dead", "rm", "--target", "orders.>")
 	wantParts(t, out, "removed", "2")
-	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
-	if len(left) != 1 || left[0].Target != "payments.x" {
-		t.Errorf("the remaining letters are %+v", left)
+	letters := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	if len(letters) != 1 || letters[0].Target != "payments.x" {
+		t.Errorf("the remaining letters are %+v", letters)
 	}
 }
 
-// The error names a missing permission. These permissions are enough for reading.
+// The error names a missing permission. The user has the permissions to read letters, and no others.
 func TestDeadRefused(t *testing.T) {
 	o := newTestServer(t, server.Options{NoAuthUser: "all", Users: []*server.User{
 		{Username: "all", Password: "a"},

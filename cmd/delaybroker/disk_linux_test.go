@@ -37,10 +37,10 @@ func TestDiskFull(t *testing.T) {
 	if _, err := js.PublishMsg(t.Context(), msg, jetstream.WithRetryAttempts(0)); err == nil {
 		t.Error("a full disk acknowledged a message")
 	}
-	said := log.await(t, "the disk accepts no data, so the server accepts and moves no message; "+
+	line := log.await(t, "the disk accepts no data, so the server accepts and moves no message; "+
 		"accepted messages are safe. Free some space, and the embedded server restarts by itself")
-	if said["dir"] != dir || said["level"] != "ERROR" {
-		t.Errorf("got %v, want an error with %s", said, dir)
+	if line["dir"] != dir || line["level"] != "ERROR" {
+		t.Errorf("got %v, want an error with %s", line, dir)
 	}
 	wantFullDiskReported(t, url, probes, dir)
 

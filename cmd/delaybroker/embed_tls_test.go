@@ -123,7 +123,7 @@ func TestEmbeddedTLSMistakes(t *testing.T) {
 	certify(t, dir) // a new certificate, which the server reads at its next start
 	wantCommandError(t, 1, []string{"DELAY_EMBEDDED_CONFIG", "restart the broker"}, "levels")
 	r.stop(t)
-	again := startReady(t)
+	restarted := startReady(t)
 	mustRunCommand(t, "", "levels")
-	again.stop(t)
+	restarted.stop(t)
 }

@@ -105,9 +105,9 @@ func (o *testServer) wantWhereFromJournal(one recordView) {
 	if w := o.mustFind("DELAY_INTAKE-1"); w.ID != id {
 		t.Errorf("where by stream and sequence: got %+v", w)
 	}
-	invented := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
+	unknown := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
 	const never = "has no delivery of it: it was purged, or the id is invented"
-	if w := o.mustNotFind(invented.String()); !strings.Contains(w.Answer, never) {
+	if w := o.mustNotFind(unknown.String()); !strings.Contains(w.Answer, never) {
 		t.Errorf("where of an unknown message: got %q", w.Answer)
 	}
 }

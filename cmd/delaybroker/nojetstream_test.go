@@ -99,8 +99,8 @@ func TestPasswordWithUnescapedAt(t *testing.T) {
 		t.Setenv("NATS_URL", url)
 		for _, args := range [][]string{{"levels"}, {"sub", "x"}, {"serve"}} {
 			_, errs, err := runCommand(t, "", args...)
-			said := errs + fmt.Sprint(err)
-			if got := exitCode(err); got != 2 || strings.Contains(said, "s3cret") || !strings.Contains(said, "%40 for @") {
+			output := errs + fmt.Sprint(err)
+			if got := exitCode(err); got != 2 || strings.Contains(output, "s3cret") || !strings.Contains(output, "%40 for @") {
 				t.Errorf("%q with %s: got exit code %d with %v %s, want 2, the right spelling, and no part of the value",
 					args, url, got, err, errs)
 			}

@@ -84,8 +84,8 @@ func TestProvisionReportsDrift(t *testing.T) {
 // Changes before a failure are shown.
 func TestProvisionFailsPartly(t *testing.T) {
 	o := newTestServer(t, server.Options{})
-	mine := jetstream.StreamConfig{Name: "MINE", Subjects: []string{"delayin.>"}}
-	if _, err := o.js.CreateStream(t.Context(), mine); err != nil {
+	conflict := jetstream.StreamConfig{Name: "MINE", Subjects: []string{"delayin.>"}}
+	if _, err := o.js.CreateStream(t.Context(), conflict); err != nil {
 		t.Fatal(err)
 	}
 	out, _, err := o.run("provision")
@@ -102,16 +102,19 @@ func TestProvisionWithoutPermission(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	all, some := &server.User{Username: "all", Password: "all"}, &server.User{Username: "some", Password: "some",
+	admin := &server.User{Username: "admin", Password: "admin"}
+	limited := &server.User{
+		Username: "limited", Password: "limited",
 		Permissions: &server.Permissions{Publish: &server.SubjectPermission{
 			Allow: []string{">"}, Deny: []string{"$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>"},
-		}}}
-	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{all, some}})
+		}},
+	}
+	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{admin, limited}})
 	externalEnv(t, s.ClientURL())
 	o := &testServer{t: t, server: s}
-	login(t, "all", "all")
+	login(t, "admin", "admin")
 	o.must("provision")
-	login(t, "some", "some")
+	login(t, "limited", "limited")
 	r := startReady(t)
 	o.doctor().want("rights", "ok", "all permissions that the broker needs")
 	r.stop(t)
@@ -119,7 +122,7 @@ func TestProvisionWithoutPermission(t *testing.T) {
 		t.Errorf("got errors, although all streams exist:\n%s", r.log)
 	}
 
-	_, js := connect(t, strings.Replace(s.ClientURL(), "//", "//all:all@", 1))
+	_, js := connect(t, strings.Replace(s.ClientURL(), "//", "//admin:admin@", 1))
 	natstest.NoError(t, js.DeleteStream(t.Context(), "DELAY_5s"))
 	const right = "$JS.API.STREAM.CREATE.DELAY_5s"
 	err := start(t).end(t)

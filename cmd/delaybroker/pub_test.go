@@ -175,8 +175,8 @@ func TestPubInThePast(t *testing.T) {
 		!strings.Contains(errs, "ago: the message is delivered immediately") {
 		t.Errorf("got %v and %q, want %q", err, errs, want)
 	}
-	soon := time.Now().Add(time.Hour).Format(time.RFC3339)
-	if _, errs, err := o.run("pub", "orders.x", "body", "--at", soon); err != nil || errs != "" {
+	future := time.Now().Add(time.Hour).Format(time.RFC3339)
+	if _, errs, err := o.run("pub", "orders.x", "body", "--at", future); err != nil || errs != "" {
 		t.Errorf("in an hour: got %v and %q, want no warning", err, errs)
 	}
 }

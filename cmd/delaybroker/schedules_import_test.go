@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSchedulesImport: after the command, the schedules of a server's stream are in the broker. A schedule that was
-// left stays in its stream. test/schedules checks that each round is delivered once.
+// TestSchedulesImport: after the command, the schedules of a server's stream are in the broker. A schedule that the
+// command does not take over stays in its stream. test/schedules checks that each round is delivered once.
 func TestSchedulesImport(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
@@ -51,10 +51,10 @@ func TestSchedulesImport(t *testing.T) {
 		t.Errorf("a dry run changed the stream: %+v, %v", info.State, err)
 	}
 	out, _, _ = o.run("schedules", "import", "--stream", "PLANS", "--json")
-	took := decode[[]schedules.Result](t, out)
-	if len(took) != 3 || took[0].Outcome != schedules.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
-		took[2].Outcome != schedules.Kept {
-		t.Errorf("the import prints %+v", took)
+	results := decode[[]schedules.Result](t, out)
+	if len(results) != 3 || results[0].Outcome != schedules.Taken || results[0].Subject != "plans.a" ||
+		!results[0].Due.Equal(at) || results[2].Outcome != schedules.Kept {
+		t.Errorf("the import prints %+v", results)
 	}
 	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 1 {
 		t.Errorf("the stream still has %+v, %v", info.State, err)

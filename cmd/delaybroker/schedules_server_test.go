@@ -64,11 +64,11 @@ func TestVerbsOnServerSchedules(t *testing.T) {
 
 	for _, verb := range [][]string{{"move", "--by", "+5m"}, {"cancel"}} {
 		all := append([]string{"timers", verb[0], "--all", "--target", ">"}, verb[1:]...)
-		did := map[string]string{"move": "moved", "cancel": "cancelled"}[verb[0]]
-		if got := o.must(append(all, "--dry-run")...); got != "4 timers would be "+did+"\n" {
+		outcome := map[string]string{"move": "moved", "cancel": "cancelled"}[verb[0]]
+		if got := o.must(append(all, "--dry-run")...); got != "4 timers would be "+outcome+"\n" {
 			t.Errorf("%q --dry-run prints %q, want four", all, got)
 		}
-		if got := o.must(all...); got != "4 timers: 4 "+did+"\n" {
+		if got := o.must(all...); got != "4 timers: 4 "+outcome+"\n" {
 			t.Errorf("%q prints %q, want four", all, got)
 		}
 	}

@@ -39,9 +39,9 @@ func TestSchedulesVerbs(t *testing.T) {
 	if set.Outcome != timer.Pending || set.Key != "nightly" || set.Due.Minute() > 4 {
 		t.Errorf("add prints %+v", set)
 	}
-	again := in("add nightly --target reports.run --every 15m")
-	wantOutcome(t, o, 5, "conflict", again...)
-	wantOutcome(t, o, 0, "pending", append(again, "--replace")...)
+	duplicate := in("add nightly --target reports.run --every 15m")
+	wantOutcome(t, o, 5, "conflict", duplicate...)
+	wantOutcome(t, o, 0, "pending", append(duplicate, "--replace")...)
 	wantOutcome(t, o, 0, "pending", in("add nightly --target reports.run --replace --missed all --jitter 5m --tz",
 		"Europe/Berlin", "--cron", "0 3 * * *", "-H", "X-Kind: nightly", `{"kind":"nightly"}`)...)
 	o.must(in("add pulse --every 15m --target reports.pulse --first 2036-01-01T00:05:00Z --rounds 3 tick")...)

@@ -76,10 +76,10 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	others := &server.User{Username: "orders", Password: "orders"}
+	tenant := &server.User{Username: "orders", Password: "orders"}
 	host := natstest.RunWith(t, server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
-		Users: []*server.User{{Username: "broker", Password: "0ld"}, others},
+		Users: []*server.User{{Username: "broker", Password: "0ld"}, tenant},
 	})
 	s := host.Server()
 	context := func(password string) string {
@@ -93,7 +93,7 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 
 	host.Reload(func(o *server.Options) {
 		o.Port = s.Addr().(*net.TCPAddr).Port
-		o.Users = []*server.User{{Username: "broker", Password: "n3w"}, others}
+		o.Users = []*server.User{{Username: "broker", Password: "n3w"}, tenant}
 	})
 	for range 4 {
 		r.log.await(t, "NATS rejects the credentials of a link; the link reads them again and retries")

@@ -136,8 +136,8 @@ func TestServeWaitsForNATS(t *testing.T) {
 	t.Setenv("DELAY_PROVISION", "create")
 	t.Setenv("DELAY_HTTP_ADDR", httpAddr)
 	r := start(t)
-	said := r.log.await(t, "a link cannot connect to NATS, and retries")
-	if got, want := said["servers"], fmt.Sprintf("nats://127.0.0.1:%d", port); got != want {
+	line := r.log.await(t, "a link cannot connect to NATS, and retries")
+	if got, want := line["servers"], fmt.Sprintf("nats://127.0.0.1:%d", port); got != want {
 		t.Errorf("servers: got %v, want %v", got, want)
 	}
 	wantProbe(t, httpAddr, "/healthz", 200)
@@ -225,10 +225,10 @@ func TestMisnamedServer(t *testing.T) {
 		embeddedEnv(t)
 		t.Setenv(name, "nats://127.0.0.1:1")
 		r := start(t)
-		said := r.log.await(t, "the environment variable is not a setting; serve --help lists the settings")
+		line := r.log.await(t, "the environment variable is not a setting; serve --help lists the settings")
 		r.stop(t)
-		if said["name"] != name || said["nearest"] != "NATS_URL" || said["level"] != "WARN" {
-			t.Errorf("serve: got %v, want %s and NATS_URL", said, name)
+		if line["name"] != name || line["nearest"] != "NATS_URL" || line["level"] != "WARN" {
+			t.Errorf("serve: got %v, want %s and NATS_URL", line, name)
 		}
 		t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:1")
 		_, errs, err := runCommand(t, "", "levels")

@@ -62,21 +62,21 @@ func TestSizeArithmetic(t *testing.T) {
 			t.Errorf("OPERATIONS.md should have %q; got %.4g", number.text, number.got)
 		}
 	}
-	slow := decodeLines[capacity.Need](t, mustRunCommand(t, "",
+	need := decodeLines[capacity.Need](t, mustRunCommand(t, "",
 		strings.Fields("size --rate 1000000 --delay 10000s --replicas 3 --json")...))[0]
-	if slow.Passes != 7 || slow.ServerCPU.Work < 549 || slow.ServerCPU.Work > 550 {
-		t.Errorf("OPERATIONS.md has seven passes and 549 cores: got %d and %v", slow.Passes, slow.ServerCPU.Work)
+	if need.Passes != 7 || need.ServerCPU.Work < 549 || need.ServerCPU.Work > 550 {
+		t.Errorf("OPERATIONS.md has seven passes and 549 cores: got %d and %v", need.Passes, need.ServerCPU.Work)
 	}
 }
 
 func TestSizeFollowsTheSettings(t *testing.T) {
 	natstest.ClearEnv(t)
-	sized := func(args string) capacity.Need {
+	needOf := func(args string) capacity.Need {
 		return decodeLines[capacity.Need](t, mustRunCommand(t, "", strings.Fields(args+" --json")...))[0]
 	}
-	before := sized("size --rate 10 --delay 25m")
+	before := needOf("size --rate 10 --delay 25m")
 	t.Setenv("DELAY_LEVELS", "1m,25m")
-	after := sized("size --rate 10 --delay 25m")
+	after := needOf("size --rate 10 --delay 25m")
 	if before.Passes != 3 || after.Passes != 1 || after.Load.Streams != before.Load.Streams-30 {
 		t.Errorf("with 25m among two levels: %d passes in %d streams, before %d in %d",
 			after.Passes, after.Load.Streams, before.Passes, before.Load.Streams)

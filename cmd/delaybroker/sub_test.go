@@ -154,7 +154,8 @@ func TestSubShowsHeaders(t *testing.T) {
 	}
 }
 
-// startSub runs sub until the caller cancels it, and returns when sub has subscribed. The channel receives its error.
+// startSub runs sub until the caller cancels it, and returns when sub has subscribed. The channel ended receives the
+// error of sub.
 func startSub(t *testing.T, stderr io.Writer) (cancel context.CancelFunc, ended <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -43,7 +43,7 @@ func TestServeSendsSpans(t *testing.T) {
 	}))
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000") // so that only the stop sends
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000") // so that only the stop sends spans
 	p := startReady(t)
 	ready := p.ready
 	nc, js := connect(t, ready["server"].(string))
@@ -73,9 +73,9 @@ func TestServeWithoutSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	p := start(t)
-	said := p.log.await(t, "the broker runs without tracing")
-	if err, _ := said["err"].(string); !strings.Contains(err, "OTEL_EXPORTER_OTLP_PROTOCOL") {
-		t.Errorf("the log has %v", said)
+	line := p.log.await(t, "the broker runs without tracing")
+	if err, _ := line["err"].(string); !strings.Contains(err, "OTEL_EXPORTER_OTLP_PROTOCOL") {
+		t.Errorf("the log has %v", line)
 	}
 	ready := p.log.await(t, "ready")
 	if strings.Contains(bodyOf(t, ready["http"], "/metrics"), "delaybroker_trace") {

@@ -55,10 +55,10 @@ func TestWhereInItsFirstStream(t *testing.T) {
 	out := o.must("where", id.String())
 	wantParts(t, out, "waiting, due in 59m", "DELAY_1h, sequence 1", "orders.expire")
 
-	another := id
-	another.At = id.At.Add(-time.Nanosecond)
+	other := id
+	other.At = id.At.Add(-time.Nanosecond)
 	const gone = "delivered, unless it was purged, or the id is invented"
-	if w := o.mustNotFind(another.String()); !strings.Contains(w.Answer, gone) {
+	if w := o.mustNotFind(other.String()); !strings.Contains(w.Answer, gone) {
 		t.Errorf("another time: got %q", w.Answer)
 	}
 }
