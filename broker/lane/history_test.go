@@ -108,8 +108,8 @@ func numbers(first, last int) (bodies []string) {
 }
 
 // TestTruncatedHistory: the stream is truncated, as after a loss of power: the test restores an earlier copy. The
-// message at the last sequence read has another timestamp, or is missing. The reader notices the truncation, and reads
-// the new messages.
+// message with the sequence of the last message read has another timestamp, or is missing. The reader notices the
+// truncation, and reads the new messages.
 func TestTruncatedHistory(t *testing.T) {
 	for _, rewritten := range []int{0, 5, 10, 20} {
 		t.Run(fmt.Sprint(rewritten), func(t *testing.T) {

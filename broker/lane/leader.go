@@ -52,9 +52,9 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 	return m, err
 }
 
-// hasMore asks the stream's leader whether it has a message after the last message read. A sample does not show this,
-// because the message with the sample's last sequence may have been deleted. A direct get does not show it either,
-// because any replica may answer.
+// hasMore asks the stream's leader whether the stream has a message after the last message read. A sample does not show
+// this, because the message with the sample's last sequence may have been deleted. A direct get does not show it
+// either, because any replica may answer.
 func (r *Reader) hasMore(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
 		_, err := r.api.Next(ctx, r.cfg.Stream, r.knowledge.next, r.cfg.Filter)

@@ -26,7 +26,7 @@ type Message struct {
 	Size        int    // bytes on the wire: subject, headers and body
 	Pending     uint64 // number of messages of the lane after this one in the stream when the server sent it
 
-	consumerSeq uint64 // see "The reader skips no message" in the package documentation
+	consumerSeq uint64 // consumer sequence: see "The reader skips no message" in the package documentation
 }
 
 // Incoming returns the message in the form that package message parses. A caller that read only the headers must set

@@ -40,8 +40,8 @@ type Reader struct {
 
 	items         chan Item
 	epochs        chan Epoch
-	itemBytes     atomic.Int64  // size of the items handed over and not yet taken
-	takenSignal   chan struct{} // capacity 1; has a value after the owner took an item
+	itemBytes     atomic.Int64  // size of the items handed over and not yet released
+	releaseSignal chan struct{} // capacity 1; has a value after the owner released an item
 	probeSignal   chan struct{} // capacity 1; has a value if the consumer may be gone
 	invalidEpochs chan uint64   // capacity 1; the owner has found that the stream of this epoch was replaced
 	liveEpoch     atomic.Uint64 // number of the epoch whose consumer is believed alive; zero if there is none
@@ -64,7 +64,7 @@ type knowledge struct {
 
 // ReaderConfig is the configuration of a reader.
 type ReaderConfig struct {
-	Conn      *nats.Conn // a separate connection, because a large pull would delay the answers to other requests
+	Conn      *nats.Conn // should have no other use, because a large pull delays the answers to other requests
 	JetStream jetstream.JetStream
 	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Inbox     string // prefix of reply subjects, such as "_INBOX"
@@ -82,8 +82,8 @@ type ReaderConfig struct {
 	// deleted sequences when an epoch begins.
 	Sparse bool
 	// Buffer is the maximum number of bytes of one request. Two requests overlap, or three when messages follow an idle
-	// time. Buffer also bounds the bytes of the items that are handed over and not yet taken; one item may exceed it. The
-	// default is one mebibyte.
+	// time. Buffer also bounds the bytes of the items that are handed over and not yet released; one item may exceed it.
+	// The default is one mebibyte.
 	Buffer int
 	// BatchWindow is the time for which messages collect at the tail before the reader requests them. If it is zero, the
 	// server sends each message immediately.
@@ -97,7 +97,7 @@ func NewReader(cfg ReaderConfig) *Reader {
 	return &Reader{
 		cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix},
 		items: make(chan Item, bufferItems), epochs: make(chan Epoch),
-		takenSignal: make(chan struct{}, 1), probeSignal: make(chan struct{}, 1), invalidEpochs: make(chan uint64, 1),
+		releaseSignal: make(chan struct{}, 1), probeSignal: make(chan struct{}, 1), invalidEpochs: make(chan uint64, 1),
 		knowledge: knowledge{first: cfg.From, firstCreated: cfg.FromCreated, next: cfg.From},
 	}
 }
@@ -113,7 +113,7 @@ func (r *Reader) Items() <-chan Item { return r.items }
 func (r *Reader) Release(it Item) {
 	r.itemBytes.Add(-int64(it.Size))
 	select {
-	case r.takenSignal <- struct{}{}:
+	case r.releaseSignal <- struct{}{}:
 	default:
 	}
 }
@@ -254,7 +254,7 @@ func (r *Reader) handOver(ctx context.Context, it Item) error {
 		case items <- it:
 			r.itemBytes.Add(int64(it.Size))
 			return nil
-		case <-r.takenSignal:
+		case <-r.releaseSignal:
 		case epoch := <-r.invalidEpochs:
 			if epoch == r.epoch {
 				return r.forget()

@@ -213,7 +213,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 			continue // the stream is not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another instance created it with another secret
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another instance created the stream with another secret
 			err = p.adopt(ctx, want[i:])
 		}
 		if err != nil {
