@@ -77,7 +77,7 @@ func (b *Broker) AnswerOf(s Status) Answer {
 		Writer: b.journalWriter.Load().State(),
 		Lanes:  s.LaneAnswers(),
 		Totals: s.Totals(b.startTime),
-		Pauses: &stats.PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
+		Pauses: &stats.PausesAnswer{Applied: b.pauses.AppliedVersion(), Record: b.pauses.Record()},
 	}
 }
 

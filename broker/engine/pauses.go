@@ -91,7 +91,7 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 // lanes with messages are drained, one after the other.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string, wait time.Duration) {
 	list, wait := l.Pauses.List(), maxSweepInterval
-	if list != nil && l.Pauses.Applied() < list.Version {
+	if list != nil && l.Pauses.AppliedVersion() < list.Version {
 		return nil, drainPoll // the list will be applied soon: a longer wait would delay the first messages
 	}
 	for _, p := range list.All() {

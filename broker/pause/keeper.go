@@ -89,8 +89,8 @@ func (k *Keeper) ListAt(local time.Time) *List {
 	return v.list
 }
 
-// Applied returns the version that the instance applies.
-func (k *Keeper) Applied() int64 { return k.appliedVersion.Load() }
+// AppliedVersion returns the version that the instance applies.
+func (k *Keeper) AppliedVersion() int64 { return k.appliedVersion.Load() }
 
 // ParkedMessages returns the number of parked messages, as of the last reading of the record.
 func (k *Keeper) ParkedMessages() uint64 { return k.parked.Load() }

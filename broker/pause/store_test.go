@@ -116,14 +116,14 @@ func TestKeeper(t *testing.T) {
 		}
 		k.Receive(store.Seal(l))
 		synctest.Wait()
-		if k.ListAt(time.Now()) == nil || k.Applied() != 0 {
-			t.Errorf("announced: list %+v, applied %d, want a list that is not yet applied", k.List(), k.Applied())
+		if k.ListAt(time.Now()) == nil || k.AppliedVersion() != 0 {
+			t.Errorf("announced: list %+v, applied %d, want a list that is not yet applied", k.List(), k.AppliedVersion())
 		}
 		apply <- struct{}{}
 		time.Sleep(pausedInterval)
 		synctest.Wait()
-		if k.Applied() != l.Version || k.ParkedMessages() != 7 {
-			t.Errorf("applied %d, %d messages wait, want %d and 7", k.Applied(), k.ParkedMessages(), l.Version)
+		if k.AppliedVersion() != l.Version || k.ParkedMessages() != 7 {
+			t.Errorf("applied %d, %d messages wait, want %d and 7", k.AppliedVersion(), k.ParkedMessages(), l.Version)
 		}
 		st, err := js.Stream(ctx, "DELAY_PAUSED")
 		if err == nil {
