@@ -14,8 +14,8 @@ import (
 	"delaybroker/levels"
 )
 
-// BenchmarkIdle measures the cost of 40 lanes while no message is published: with no broker, one broker and three
-// brokers, on one server, and on a cluster of three servers with three replicas.
+// BenchmarkIdle measures the cost of 40 lanes without messages. It runs no broker, one broker and three brokers, on one
+// server and on a cluster of three servers with three replicas.
 //
 //	go test -run '^$' -bench Idle -benchtime 1x ./test/rivals
 //
@@ -31,7 +31,7 @@ func BenchmarkIdle(b *testing.B) {
 	for _, servers := range []int{1, 3} {
 		b.Run("servers="+strconv.Itoa(servers), func(b *testing.B) {
 			f := startFleet(b, servers)
-			f.grow(b, 1, retry) // creates the streams
+			f.grow(b, 1, retry) // the first broker creates the streams
 			f.stop()
 			for _, n := range []int{0, 1, 3} {
 				b.Run("brokers="+strconv.Itoa(n), func(b *testing.B) {
@@ -68,7 +68,8 @@ func BenchmarkIdle(b *testing.B) {
 }
 
 // BenchmarkJournal measures the cost of the journal, which has a record of each delivery. The messages have 256 bytes
-// and a delay of one second. Each rate is published for four seconds, in turns without a journal and with a journal.
+// and a delay of one second. The load publishes at each rate for four seconds without a journal, and then for four
+// seconds with a journal.
 //
 //	go test -run '^$' -bench Journal -benchtime 1x ./test/rivals
 //
@@ -82,7 +83,7 @@ func BenchmarkJournal(b *testing.B) {
 			for _, retention := range []string{"off", "1h"} {
 				b.Run(fmt.Sprintf("rate=%d/journal=%s/%d", rate, retention, round), func(b *testing.B) {
 					for b.Loop() {
-						r, bytes := withJournal(b, retention, rate, rate*int(duration/time.Second))
+						r, bytes := measureJournal(b, retention, rate, rate*int(duration/time.Second))
 						t.row(thousands(rate), retention, millis(r.late.P50), millis(r.late.P99), r.cpu.String(),
 							fmt.Sprint(r.cpu.sum().Microseconds()), thousands(bytes))
 					}
@@ -93,12 +94,12 @@ func BenchmarkJournal(b *testing.B) {
 	t.print("BenchmarkJournal: a record of each delivery")
 }
 
-// withJournal runs a broker with a setting of DELAY_JOURNAL. Bytes is the number of bytes for each record of the
-// journal.
-func withJournal(b *testing.B, retention string, rate, count int) (r result, bytes int) {
+// measureJournal measures a load of a broker with a setting of DELAY_JOURNAL. Bytes is the number of bytes for each
+// record of the journal.
+func measureJournal(b *testing.B, retention string, rate, count int) (r result, bytes int) {
 	b.Helper()
 	d := delayer{name: "broker", side: bench.Broker, start: func(b *testing.B) processes {
-		return startBoth(b, "DELAY_JOURNAL="+retention)
+		return startServerAndBroker(b, "DELAY_JOURNAL="+retention)
 	}}
 	if retention != "off" {
 		d.finished = func(l *load) {
@@ -123,7 +124,7 @@ func withJournal(b *testing.B, retention string, rate, count int) (r result, byt
 // It takes one minute. CPU is the number of busy cores, and memory is the growth of the server's resident memory. The
 // coefficients of package capacity are from another run, so a ratio has the noise of two runs.
 func BenchmarkSize(b *testing.B) {
-	b.Setenv("GOGC", "100") // the default of nats-server; package natstest would set 400
+	b.Setenv("GOGC", "100") // the default of nats-server; package natstest sets 400 for tests
 	t := table{head: []string{"load", "what", "size", "measured", "measured ÷ size"}}
 	compare := func(load, what string, size, measured float64, digits int) {
 		text := func(f float64) string { return strconv.FormatFloat(f, 'f', digits, 64) }
@@ -149,7 +150,7 @@ func BenchmarkSize(b *testing.B) {
 	b.Run("waiting", func(b *testing.B) {
 		for b.Loop() {
 			const count, wait, settle = 1_000_000, 2 * time.Hour, 5 * time.Second
-			ps := startBoth(b)
+			ps := startServerAndBroker(b)
 			time.Sleep(settle)
 			before := ps[0].memory()
 			l := newLoad(b, ps[0].connect())

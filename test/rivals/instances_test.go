@@ -51,11 +51,11 @@ func BenchmarkInstances(b *testing.B) {
 				b.Run("brokers="+strconv.Itoa(n), func(b *testing.B) {
 					for b.Loop() {
 						lanes := f.grow(b, n)
-						r := f.steady(b, rate, rate*int(load/time.Second))
+						r := f.runSteady(b, rate, rate*int(load/time.Second))
 						steady.row(strconv.Itoa(servers), strconv.Itoa(n), lanes, thousands(rate), millis(r.late.P50),
 							millis(r.late.P99), millis(r.late.Max), millis(r.late.Min),
 							thousands(int(r.rate)), thousands(r.Lost), thousands(r.Twice), r.cpu.String())
-						r = f.drain(b, count)
+						r = f.runBurst(b, count)
 						drain.row(strconv.Itoa(servers), strconv.Itoa(n), millis(r.late.Min), millis(r.late.P50),
 							millis(r.late.Max), thousands(int(count/(r.late.Max/1000))), thousands(r.Lost),
 							thousands(r.Twice), r.cpu.String())
@@ -85,8 +85,8 @@ func startFleet(b *testing.B, servers int) *fleet {
 	return f
 }
 
-// grow starts brokers until there are n, and waits until the lanes are divided equally. It returns the number of lanes
-// of each broker, as in "12+12+12".
+// grow starts brokers until n brokers run, and waits until the lanes are divided equally. It returns the number of
+// lanes of each broker, as in "12+12+12".
 func (f *fleet) grow(b *testing.B, n int, env ...string) string {
 	b.Helper()
 	for len(f.brokers) < n {
@@ -150,16 +150,16 @@ func shares(js jetstream.JetStream, n int) (string, error) {
 	return strings.Join(words, "+"), nil
 }
 
-// steady publishes messages with delays of 1 to 8 seconds at a rate, and measures their lateness.
-func (f *fleet) steady(b *testing.B, rate, count int) result {
+// runSteady publishes messages with delays of 1 to 8 seconds at a rate, and measures their lateness.
+func (f *fleet) runSteady(b *testing.B, rate, count int) result {
 	b.Helper()
 	return f.run(b, rate, count, func(n int) *nats.Msg {
-		return delayed(time.Duration(1+n%8) * time.Second)
+		return delayMessage(time.Duration(1+n%8) * time.Second)
 	})
 }
 
-// drain publishes messages with the same due time, and measures their lateness.
-func (f *fleet) drain(b *testing.B, count int) result {
+// runBurst publishes messages with the same due time, and measures their lateness.
+func (f *fleet) runBurst(b *testing.B, count int) result {
 	b.Helper()
 	const ahead, longest = 15 * time.Second, 7 * time.Second
 	var due time.Time
@@ -169,12 +169,12 @@ func (f *fleet) drain(b *testing.B, count int) result {
 			due = time.Now().Add(ahead).Truncate(time.Millisecond)
 			until = strconv.FormatInt(due.UnixMilli(), 10)
 		}
-		m := delayed(time.Duration(1+n%4*2) * time.Second) // 1s, 3s, 5s, 7s: levels
+		m := delayMessage(time.Duration(1+n%4*2) * time.Second) // the levels 1s, 3s, 5s and 7s
 		m.Header = nats.Header{"Delay-Until": {until}}
 		return m
 	})
 	if r.published.After(due.Add(-longest)) {
-		b.Error("the load was published too slowly: some messages leave their first level after the due time")
+		b.Error("the load took too long: some messages leave their first level after the due time")
 	}
 	return r
 }
@@ -201,8 +201,8 @@ func (f *fleet) run(b *testing.B, rate, count int, next message) (r result) {
 	return r
 }
 
-// delayed returns a message for the target with a plain duration as its delay.
-func delayed(delay time.Duration) *nats.Msg {
+// delayMessage returns a message for the target with a plain duration as its delay.
+func delayMessage(delay time.Duration) *nats.Msg {
 	return &nats.Msg{Subject: prefix + "." + delay.String() + "." + names.Target(0)}
 }
 

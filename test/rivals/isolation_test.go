@@ -16,27 +16,29 @@ import (
 )
 
 const (
-	healthyTurn   = 1                // turn in the payloads of messages for the healthy target; the others have turn 0
-	healthyShare  = 4                // messages for the healthy target per message for each neighbour
+	// The turn in the payloads for the healthy target; the payloads for neighbours have turn 0.
+	healthyTurn   = 1
+	healthyShare  = 4                // number of messages for the healthy target for each message to a neighbour
 	neighbourRate = 500              // messages per second for each neighbour
-	loadTime      = 20 * time.Second // includes the end of the first attempts to deliver to a silent target
+	loadTime      = 20 * time.Second // longer than the three attempts to deliver to a silent target
 )
 
 // A neighbour is a target beside the healthy target.
 type neighbour struct {
 	name    string
-	subject string        // on which its messages are published
-	mode    string        // value of the header Delay-Deliver; may be empty
+	subject string        // of the requests
+	mode    string        // value of the header Delay-Deliver, or empty
 	open    func(l *load) // creates the target
 }
 
-// well is a second healthy target. Its only effect is the additional load.
-var well = neighbour{name: "well", subject: "delay.1s.well.x", open: func(l *load) {
+// healthyNeighbour is another healthy target, whose only effect is its load.
+var healthyNeighbour = neighbour{name: "well", subject: "delay.1s.well.x", open: func(l *load) {
 	l.stream(jetstream.StreamConfig{Name: "WELL", Subjects: []string{"well.>"}})
 }}
 
-// full is a full stream, which refuses all messages. The payload of the message in it has no valid stamp.
-var full = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *load) {
+// fullNeighbour is a full stream, which refuses all messages. The payload of its only message has no valid stamp, so
+// the reader ignores this message.
+var fullNeighbour = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *load) {
 	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew,
 		MaxMsgs: 1})
 	if _, err := l.js.Publish(context.Background(), "full.x", bytes.Repeat([]byte{0xff}, bench.MinSize)); err != nil {
@@ -44,11 +46,11 @@ var full = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *loa
 	}
 }}
 
-// missing is a target without a stream and without a subscriber.
-var missing = neighbour{name: "missing", subject: "delay.1s.missing.x", open: func(*load) {}}
+// missingNeighbour is a target without a stream and without a subscriber.
+var missingNeighbour = neighbour{name: "missing", subject: "delay.1s.missing.x", open: func(*load) {}}
 
-// silent is a subscriber that does not acknowledge its messages.
-var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stream", open: func(l *load) {
+// silentNeighbour is a subscriber that does not acknowledge its messages.
+var silentNeighbour = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stream", open: func(l *load) {
 	sub, err := l.nc.Subscribe("silent.>", func(*nats.Msg) {})
 	natstest.NoError(l.b, err)
 	natstest.NoError(l.b, sub.SetPendingLimits(-1, -1))
@@ -60,39 +62,44 @@ var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stre
 //	go test -run '^$' -bench Isolation -benchtime 1x ./test/rivals
 //
 // It takes five minutes. After each run, the benchmark searches each accepted message in the target's stream, among the
-// dead letters, and in the lanes. A message that is in none of them is lost, and fails the benchmark. The healthy
-// target is measured alone in the first run and in the last run. The difference between these runs is the noise of the
-// machine. The ratios are relative to the larger p99 of the two. On a machine with other load, real-time priority for
-// the command (chrt -r 1) reduces the noise.
+// dead letters, and in the lanes. A message that is in none of these places is lost, and fails the benchmark. The
+// healthy target is measured alone in the first run and in the last run. The difference between these runs is the noise
+// of the machine. The ratios are relative to the larger p99 of the two runs. On a machine with other load, real-time
+// priority for the command (chrt -r 1) reduces the noise.
 func BenchmarkIsolation(b *testing.B) {
 	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others",
 		"delivered", "dead", "retried", "waiting", "lost"}}
 	type run struct {
-		name    string
-		beside  []neighbour
-		healthy result
-		others  outcomes
+		name       string
+		neighbours []neighbour
+		healthy    result
+		others     outcomes
 	}
 	runs := []run{
-		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}},
-		{beside: []neighbour{silent}},
-		{beside: []neighbour{well, well, well}}, {beside: []neighbour{full, missing, silent}}, {name: "alone again"},
+		{name: "alone"},
+		{neighbours: []neighbour{healthyNeighbour}},
+		{neighbours: []neighbour{fullNeighbour}},
+		{neighbours: []neighbour{missingNeighbour}},
+		{neighbours: []neighbour{silentNeighbour}},
+		{neighbours: []neighbour{healthyNeighbour, healthyNeighbour, healthyNeighbour}},
+		{neighbours: []neighbour{fullNeighbour, missingNeighbour, silentNeighbour}},
+		{name: "alone again"},
 	}
 	for i := range runs {
 		r := &runs[i]
 		if r.name == "" {
-			r.name = namesOf(r.beside)
+			r.name = namesOf(r.neighbours)
 		}
 		b.Run(strings.ReplaceAll(r.name, " ", "-"), func(b *testing.B) {
 			for b.Loop() {
-				r.healthy, r.others = beside(b, r.beside)
+				r.healthy, r.others = measureIsolation(b, r.neighbours)
 			}
 		})
 	}
 	alone := max(runs[0].healthy.late.P99, runs[len(runs)-1].healthy.late.P99)
 	for _, r := range runs {
 		if r.healthy.rate == 0 {
-			continue // the run is excluded by the flag -bench
+			continue // the flag -bench excludes the run
 		}
 		ratio := "-"
 		if alone > 0 {
@@ -115,10 +122,10 @@ func namesOf(all []neighbour) string {
 	return strings.Join(words, "+")
 }
 
-// beside measures the healthy target beside neighbours.
-func beside(b *testing.B, neighbours []neighbour) (healthy result, others outcomes) {
+// measureIsolation measures the healthy target beside neighbours.
+func measureIsolation(b *testing.B, neighbours []neighbour) (healthy result, others outcomes) {
 	b.Helper()
-	ps := startBoth(b, "DELAY_ATTEMPTS=3")
+	ps := startServerAndBroker(b, "DELAY_ATTEMPTS=3")
 	l := newLoad(b, ps[0].connect())
 	cfg, subject := names.Arrivals(bench.Broker)
 	target := bench.StreamTarget{Stream: l.stream(cfg), Subject: subject}
@@ -127,14 +134,14 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others outcom
 			n.open(l)
 		}
 	}
-	cycle := healthyShare + len(neighbours) // the targets repeat after so many messages
+	cycle := healthyShare + len(neighbours) // the number of messages after which the targets repeat
 	rate := neighbourRate * cycle
 	count := rate * int(loadTime/time.Second)
 	isHealthy := func(n int) bool { return n%cycle < healthyShare }
 	before := ps.cpu()
 	loaded := l.run(rate, count, func(n int) *nats.Msg {
-		if isHealthy(n) { // the messages for the healthy target are numbered without the others
-			m, number := delayed(time.Second), n/cycle*healthyShare+n%cycle
+		if isHealthy(n) { // payloads for the healthy target have consecutive numbers
+			m, number := delayMessage(time.Second), n/cycle*healthyShare+n%cycle
 			m.Data = bench.Stamp{Turn: healthyTurn, Number: uint32(number), Due: time.Now()}.Payload(bodySize)
 			return m
 		}
@@ -160,8 +167,8 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others outcom
 // a retry lane, in another lane, or lost.
 type outcomes struct{ all, delivered, dead, retried, waiting, lost int }
 
-// outcomes searches the messages with the numbers below count, except those for which skip returns true. The broker is
-// stopped, so no message changes its stream during the search.
+// outcomes searches the messages with the numbers below count, except those for which skip returns true. The caller has
+// stopped the broker, so no message changes its stream during the search.
 func (l *load) outcomes(count int, skip func(n int) bool) outcomes {
 	l.b.Helper()
 	found := make(map[uint32]bool, count)
@@ -182,10 +189,10 @@ func (l *load) outcomes(count int, skip func(n int) bool) outcomes {
 	if err := names.Err(); err != nil {
 		l.b.Fatalf("list the streams: %v", err)
 	}
-	// A message may be in two streams: a lane keeps a message until the commit that follows its delivery. So the order is
-	// that from the last stream of a message to the first.
+	// A message may be in two streams, since a lane keeps a delivered message until the next commit. So the order is from
+	// the last stream of a message to the first.
 	for _, place := range []struct {
-		prefix  string // of the names of streams
+		prefix  string // of the streams' names
 		outcome *int
 	}{{"WELL", &o.delivered}, {"FULL", &o.delivered}, {"DELAY_DEAD", &o.dead}, {"DELAY_RETRY_", &o.retried},
 		{"DELAY_", &o.waiting}} {

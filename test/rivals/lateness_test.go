@@ -15,27 +15,27 @@ type delayer struct {
 	side bench.Side
 	// start starts the processes of the system. The load publishes to the first process.
 	start    func(b *testing.B) processes
-	finished func(l *load) // called after the last arrival, before the processes end; may be nil
+	finished func(l *load) // if not nil, called after the last arrival and before the end of the processes
 }
 
 // delayers are the compared systems. The system "embedded" is a broker with a nats-server in the same process, which
 // "delaybroker bench" does not measure.
 var delayers = []delayer{
-	{name: "broker", side: bench.Broker, start: func(b *testing.B) processes { return startBoth(b) }},
+	{name: "broker", side: bench.Broker, start: func(b *testing.B) processes { return startServerAndBroker(b) }},
 	{name: "embedded", side: bench.Broker, start: func(b *testing.B) processes {
 		return processes{startBroker(b, "DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR="+b.TempDir())}
 	}},
 	{name: "scheduler", side: bench.Scheduler, start: func(b *testing.B) processes { return processes{startServer(b)} }},
 }
 
-// startBoth starts a server, and then a broker with the given settings.
-func startBoth(b *testing.B, env ...string) processes {
+// startServerAndBroker starts a server, and then a broker with these settings.
+func startServerAndBroker(b *testing.B, env ...string) processes {
 	s := startServer(b)
 	return processes{s, startBroker(b, append(env, "NATS_URL="+s.url, "DELAY_PROVISION=create")...)}
 }
 
 // BenchmarkLateness measures the lateness: the time at which the target's stream stored a message, minus the message's
-// due time. The messages have 256 bytes and a delay of one second. Each rate is published for four seconds.
+// due time. The messages have 256 bytes and a delay of one second. The load publishes at each rate for four seconds.
 //
 //	go test -run '^$' -bench Lateness -benchtime 1x ./test/rivals
 //

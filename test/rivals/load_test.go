@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	prefix   = "delay" // of the brokers
+	prefix   = "delay" // DELAY_PREFIX of the brokers
 	bodySize = 256
 )
 
@@ -58,7 +58,7 @@ func (l *load) stream(cfg jetstream.StreamConfig) jetstream.Stream {
 // time.
 type message func(n int) *nats.Msg
 
-// run publishes messages, and returns when all are acknowledged. The rate zero means as fast as possible.
+// run publishes messages, and returns when all messages are acknowledged. The rate zero means as fast as possible.
 func (l *load) run(rate, count int, next message) bench.Loaded {
 	l.b.Helper()
 	order := bench.Load{Rate: rate, Count: count, Publishers: 1}
@@ -71,7 +71,7 @@ func (l *load) run(rate, count int, next message) bench.Loaded {
 	}, func(int) {}))
 }
 
-// order publishes the messages of a side of "delaybroker bench", and returns when all are acknowledged.
+// order publishes the messages of one system of "delaybroker bench", and returns when all messages are acknowledged.
 func (l *load) order(order bench.Load) bench.Loaded {
 	l.b.Helper()
 	return l.loaded(order.Run(context.Background(), l.connect, func(int) {}))
@@ -129,7 +129,7 @@ func (r *result) report(b *testing.B, l *bench.Ledger) {
 	if err := r.Err(); err != nil {
 		b.Error(err)
 	}
-	b.ReportMetric(0, "ns/op") // zero hides this metric, which would be the duration of the whole run
+	b.ReportMetric(0, "ns/op") // zero hides this metric, the duration of the whole run
 	b.ReportMetric(r.rate, "msg/s")
 	b.ReportMetric(float64(r.cpu.sum())/float64(time.Microsecond), "cpu-µs/msg")
 	for unit, ms := range map[string]float64{"p50-ms": late.P50, "p99-ms": late.P99, "max-ms": late.Max} {

@@ -28,14 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A process is a server or a broker. It ends at the end of the benchmark at the latest.
+// A process is a server or a broker. It ends at the latest at the end of the benchmark.
 type process struct {
 	b      testing.TB
-	cmd    *exec.Cmd         // of a server; nil for a broker
+	cmd    *exec.Cmd         // nil for a broker
 	broker *natstest.Process // nil for a server
-	url    string            // of the nats-server, which may be embedded in the broker
+	url    string            // the address of the nats-server, which may be embedded in the broker
 
-	// The fields of a server.
+	// These fields are only for a server.
 	monitor string // URL of the monitoring endpoint
 	in      io.WriteCloser
 	out     io.Reader
@@ -56,7 +56,7 @@ func (ps processes) cpu() times {
 // times are the CPU times of several processes.
 type times []time.Duration
 
-// since returns the CPU time of each process per message, since the earlier times.
+// since returns the CPU time per message of each process between the times before and ts.
 func (ts times) since(before times, count int) times {
 	var perMessage times
 	for i, t := range ts {
@@ -101,7 +101,7 @@ func (p *process) kill() {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.b.Errorf("kill: %v", err)
 	}
-	_ = p.cmd.Wait() // always fails: the process was killed
+	_ = p.cmd.Wait() // ignored: Wait always fails for a killed process
 }
 
 // connect connects to the process's nats-server until the end of the benchmark.

@@ -7,11 +7,11 @@
 // work:
 //
 //   - wheel: package wheel. Entries fire at their exact times and in order.
-//   - heap: container/heap. Each item has its index, so an entry can be removed. Items are reused. Entries fire at
-//     their exact times and in order.
-//   - thw: the hash wheel of nats-server. Its slots are of one second, and the benchmark advances it once a second.
-//     So entries fire up to a second late, and not in order. To advance it more often would cost more, because each
-//     time it reads a whole slot.
+//   - heap: container/heap. Each item has its index in the heap, so that the benchmark can remove an entry. Items are
+//     reused. Entries fire at their exact times and in order.
+//   - thw: the hash wheel of nats-server. Its slots are of one second, and the benchmark advances it once a second. So
+//     entries fire up to a second late, and not in order. More frequent advances would cost more, because each advance
+//     reads a whole slot.
 //   - thw1ms: the hash wheel with times multiplied by a thousand, so its slots are of one millisecond. The benchmark
 //     advances it once a millisecond.
 //   - afterfunc: time.AfterFunc. It depends on the real clock, so the benchmark cannot advance it. Instead, "fire"
@@ -20,7 +20,7 @@
 // In add+fire, N entries are pending. Their remaining delays are distributed as in a steady stream of entries with
 // uniform delays from 0 to 1 s. Each operation adds one entry, and advances the virtual time so that one entry fires on
 // average. If fired/op is not about one, as for thw with a million entries, the run was too short to reach the end of a
-// slot. Then the time per operation is that of Add alone.
+// slot. Then the time per operation is the time of Add alone.
 //
 // In add+remove, N entries are pending, and the time does not advance. Each operation adds one entry, and removes in
 // turns this entry or an entry that was added long before.
@@ -42,7 +42,7 @@ import (
 
 var pendings = []int{1_000, 100_000, 1_000_000}
 
-// A rival is a data structure with entries. An entry has a number, from 0 to the given number of entries.
+// A rival is a data structure for timers. Each entry has a number, which is less than the given number of entries.
 type rival interface {
 	add(due time.Time, n uint32)
 	remove(n uint32)
@@ -234,7 +234,7 @@ func (h *indexed) advance(now time.Time) int {
 
 type hashed struct {
 	wheel *thw.HashWheel
-	scale int64   // factor from the benchmark's time to that of the wheel
+	scale int64   // factor from the benchmark's time to the wheel's time
 	slot  int64   // number of the last slot to which the wheel was advanced
 	due   []int64 // by number
 }
@@ -248,7 +248,7 @@ func newHashed(entries int, scale int64) rival {
 //go:linkname expire github.com/nats-io/nats-server/v2/server/thw.(*HashWheel).expireTasks
 func expire(w *thw.HashWheel, now int64, fire func(seq uint64, expires int64) bool)
 
-// time returns the time of the wheel. The remainder bounds the product, which would otherwise overflow.
+// time returns the time of the wheel. Without the remainder, the product would overflow.
 func (h *hashed) time(t time.Time) int64 {
 	return (t.UnixNano() % (1000 * int64(time.Hour))) * h.scale
 }
@@ -291,7 +291,7 @@ func newTimers(entries int) rival {
 	return &timers{timers: make([]*time.Timer, entries), fired: make(chan struct{}, 1)}
 }
 
-// add adds an hour to each delay, so that only the timers of advance fire.
+// add adds an hour to each delay, so that only the timers that advance starts fire.
 func (a *timers) add(due time.Time, n uint32) {
 	a.timers[n] = time.AfterFunc(time.Hour+time.Duration(due.Nanosecond()), a.fire)
 }

@@ -1,6 +1,6 @@
 package schedules
 
-// deviations holds the rules in which the broker differs from the server, by section and name, each with the reason.
+// deviations has the reason of each rule in which the broker differs from the server, by section and name.
 var deviations = map[string]string{
 	"Times/`@at` 400 days ahead":                                     "a limit that the operator sets",
 	"Times/a bare time":                                              "NATS CLIs until 0.4.0 send it, and mean @at",
@@ -12,8 +12,8 @@ var deviations = map[string]string{
 	"Time to live/`Nats-Schedule-TTL: 2562047h`":                     noCentury,
 	"Time to live/`Nats-Schedule-TTL: 99999999999`":                  noCentury,
 	"Targets/another schedule's subject":                             "a delivery there would be a request",
-	"Targets/of another stream":                                      "this is the purpose of the broker",
-	"Targets/of no stream, and not allowed":                          "the setting lists the allowed targets",
+	"Targets/in another stream":                                      "this is the purpose of the broker",
+	"Targets/without a stream, and not allowed":                      "the setting lists the allowed targets",
 	"Time to live/`Nats-Schedule-TTL: 1h0m0s`":                       inSeconds,
 	"Time to live/`Nats-Schedule-TTL: 2500ms`":                       inSeconds,
 	"Time to live/`Nats-TTL` before the time":                        "the schedule can never fire: refused immediately",
@@ -23,7 +23,7 @@ var deviations = map[string]string{
 	"Cancelling/purging its subject":                                 otherSubjects,
 	"Cancelling/a message on its subject":                            noOrdinary,
 	"Cancelling/`Nats-Schedule-Next: purge`, with a body":            noOrdinary,
-	"Cancelling/… on the target: delivered early":                    ownStream,
+	"Cancelling/… on the target's subject: delivered immediately":    ownStream,
 	"Cancelling/an interval, deleted":                                anewEachRound,
 	"Restarts/`@every 8s`, missed":                                   inStep,
 	"Clocks that go forward/`0 0 2 * * *` in `Europe/Berlin`":        oneMoment,
@@ -33,12 +33,12 @@ var deviations = map[string]string{
 	"Clocks that go back/`0 30 2 * * *` in `Europe/Berlin`":          oneMoment,
 	"Clocks that go back/`0 15,45 2 * * *` in `Europe/Berlin`":       oneMoment,
 	"Clocks that go back/`0 */30 2-3 * * *` in `Europe/Berlin`":      oneMoment,
-	"Headers that arrive/of the scheduler, once":                     otherNames,
-	"Headers that arrive/of the scheduler, repeating":                otherNames,
+	"Headers that arrive/headers of the scheduler, fires once":       otherNames,
+	"Headers that arrive/headers of the scheduler, repeating":        otherNames,
 	"Headers that arrive/other headers of the server":                noServerHeaders,
 	"Message ids/the same id on another subject":                     "an id deduplicates only on its own subject",
-	"Message ids/the same id, replaced meanwhile":                    "an id deduplicates until another id replaces it",
-	"Expectations/of another subject":                                "only of the subject of the request",
+	"Message ids/the same id, after a request with another id":       "an id deduplicates until another id replaces it",
+	"Expectations/a sequence of another subject":                     "only the request's own subject",
 	"Other requests/without a reply subject":                         maybeAnswer,
 	"Other requests/an ordinary message":                             noOrdinary,
 	"Other requests/`Nats-Schedule-Target` alone":                    noOrdinary,

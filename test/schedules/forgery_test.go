@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestScheduleOfOtherSubjects: a client that may publish on some subjects reaches the targets of these subjects and
-// ends their schedules, and nothing else.
+// TestScheduleOfOtherSubjects: a client reaches only the targets, and ends only the schedules, of the subjects on which
+// it may publish.
 func TestScheduleOfOtherSubjects(t *testing.T) {
 	t.Parallel()
 	cfg := harness.ScheduleConfig(t)
@@ -27,7 +27,7 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 			"$SYS.REQ.USER.INFO", "_INBOX.x.y", "delayctl.timers", "schedules.orders.y", "schedules.mail.y", "orders.open.*",
 		} {
 			if seq, code := c.Schedule("schedules.orders.x", target, soon, "bad"); code != 10190 {
-				t.Errorf("for %s the answer is %d, %d, want 10190", target, seq, code)
+				t.Errorf("the answer to a request for %s is %d, %d, want 10190", target, seq, code)
 			}
 		}
 		if seq, code := c.Schedule("schedules.mail.x", "mail.x", soon, "good"); seq == 0 {
@@ -39,17 +39,17 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "mail.x", "Nats-Schedule-Next", "purge"),
 		} {
 			if seq, code := c.TrySchedule(m); code != 10212 {
-				t.Errorf("to end %s the answer is %d, %d, want 10212", m.Header.Get("Nats-Scheduler"), seq, code)
+				t.Errorf("the answer to a request to end %s is %d, %d, want 10212", m.Header.Get("Nats-Scheduler"), seq, code)
 			}
 		}
-		// The broker's seal would make these headers true.
+		// If the broker stored one of these headers, its seal would make the header valid.
 		for _, name := range []string{
 			"Delay-Target", "delay-target", "Delay-Fired", "Delay-Over", "Delay-Cancel", "Delay-Timer", "Delay-Seal", "Delay-Id",
 			"Delay-Series", "Delay-First", "Delay-Every", "Delay-For", "Delay-Until", "Delay-Rollup", "Delay-Scheduler",
 			"DELAY-WORD", "Delay-Owner", "Delay-Whatever", "Delay-Hop", "Delay-Format",
 		} {
 			if seq, code := c.Schedule("schedules.orders.x", "orders.open.x", soon, "bad", name, "1"); code != 10077 {
-				t.Errorf("with %s the answer is %d, %d, want 10077", name, seq, code)
+				t.Errorf("the answer to a request with %s is %d, %d, want 10077", name, seq, code)
 			}
 		}
 		time.Sleep(10 * time.Minute)
@@ -66,8 +66,9 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 	})
 }
 
-// TestForgedSchedules: the entry of a schedule names its target, so only the broker's entries are believed: no entry of
-// a client, no copy of an entry on another subject or with another body, and no redirected answer of the server.
+// TestForgedSchedules: the entry of a schedule has the target, so the broker believes only its own entries. It believes
+// no entry of a client, no copy of an entry on another subject or with another body, and no redirected answer of the
+// server.
 func TestForgedSchedules(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -93,9 +94,9 @@ func TestForgedSchedules(t *testing.T) {
 		harness.CheckBodies(t, in.Arrivals(), "")
 		dead := c.DeadLetters()
 		if got := len(dead["bad_timer"]); got != 6 || len(dead) != 1 {
-			t.Errorf("%d dead letters bad_timer, codes %v; want 6, and no others", got, dead)
+			t.Errorf("%d dead letters bad_timer, codes %v; want 6, and no other code", got, dead)
 		}
-		// The broker's entry was replaced, and the client can request the schedule again.
+		// The forgeries replaced the broker's entry, but the client can request the schedule again.
 		again := harness.AtExpression(time.Now().Add(time.Minute))
 		if _, code := c.Schedule("schedules.orders.a", "orders.x", again, "again"); code != 0 {
 			t.Errorf("the answer is %d", code)
@@ -106,8 +107,8 @@ func TestForgedSchedules(t *testing.T) {
 }
 
 // TestRelayedScheduleRequests: NATS checks no permission for reply subjects, and a client may choose the headers of an
-// answer. No redirected answer counts as a request, and no answer of the broker goes to a subject where it is a
-// request.
+// answer. No redirected answer counts as a request, and the broker publishes no answer on a subject where the answer
+// would be a request.
 func TestRelayedScheduleRequests(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -117,7 +118,7 @@ func TestRelayedScheduleRequests(t *testing.T) {
 		soon := harness.AtExpression(time.Now().Add(time.Minute))
 		c.Publish("evil.a", "evil", "Nats-Schedule", harness.AtExpression(time.Now().Add(time.Hour)),
 			"Nats-Schedule-Target", "evil.x",
-			"X", "1") // with these headers, a message on our subjects is a request
+			"X", "1") // with these headers, a message on a schedule's subject is a request
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
 			Data: []byte(`{"last_by_subj":"evil.a"}`)}))
 		// An acknowledgement on this subject would cancel a schedule.
@@ -137,7 +138,7 @@ func TestRelayedScheduleRequests(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		if a, b := harness.Bodies(in.Arrivals()), harness.Bodies(requests.Arrivals()); a != "" || b != "" {
-			t.Errorf("%q arrived at the target, and %q as requests to the broker", a, b)
+			t.Errorf("%q arrived at the target, and %q arrived as requests at the broker", a, b)
 		}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			if last := c.LastEntry("delaytimer._schedule.schedules.orders." + name); last != nil {

@@ -42,7 +42,7 @@ func TestScheduleByNATSClient(t *testing.T) {
 		harness.CheckExactly(t, in, exact, 1)
 		all := c.Arrivals("MAIL")
 		if len(all) != 1 || !all[0].At.Equal(due) || all[0].Body != "hi" {
-			t.Fatalf("in the stream is %+v, want one at %s, which has rolled up the other", all, due)
+			t.Fatalf("the stream has %+v, want one message at %s, which has replaced the earlier message", all, due)
 		}
 		for name, want := range map[string]string{
 			"Order": "42", "Nats-TTL": "3600", "Nats-Rollup": "sub", "Delay-Scheduler": "schedules.mail.x",
@@ -59,7 +59,7 @@ func TestScheduleByNATSClient(t *testing.T) {
 }
 
 // TestSchedulerHeadersAreRefused: no other stream accepts the headers that the server's scheduler adds to a message,
-// whether the stream allows schedules or not. So the broker adds headers of its own.
+// whether the stream allows schedules or not. So the broker adds headers with other names.
 func TestSchedulerHeadersAreRefused(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -81,8 +81,8 @@ func TestSchedulerHeadersAreRefused(t *testing.T) {
 	})
 }
 
-// TestScheduleIsRetried: a refused delivery of a schedule is retried like any other, with all its headers. After the
-// last attempt, its dead letter names the schedule.
+// TestScheduleIsRetried: the broker retries a refused delivery of a schedule with all headers. After the last attempt,
+// the dead letter names the schedule.
 func TestScheduleIsRetried(t *testing.T) {
 	t.Parallel()
 	cfg := harness.ScheduleConfig(t)
@@ -110,7 +110,7 @@ func TestScheduleIsRetried(t *testing.T) {
 }
 
 // TestScheduleOfADeadInstance: an instance crashes between the firing of a schedule and the delivery. The next owner
-// finds the target in the entry, and delivers.
+// reads the target in the entry, and delivers the message.
 func TestScheduleOfADeadInstance(t *testing.T) {
 	t.Parallel()
 	cfg := harness.ScheduleConfig(t)
@@ -127,14 +127,14 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 		got := in.Arrivals()
 		if len(got) != 1 || got[0].Body != "hi" || got[0].Subject != "orders.x" || !got[0].Due.Equal(due) ||
 			got[0].Header.Get("Order") != "42" || got[0].Header.Get("Delay-Scheduler") != "schedules.orders.x" {
-			t.Errorf("%+v arrived, want it once, with its headers", got)
+			t.Errorf("%+v arrived, want one message with the headers of the schedule", got)
 		}
 		c.CheckNoTimers()
 	})
 }
 
-// TestScheduleThatRepeats: each occurrence comes once, whichever instance crashes, and names the time of the next one.
-// The same request again within two minutes makes no second schedule, however many occurrences have fired. A client
+// TestScheduleThatRepeats: each occurrence arrives once, with the time of the next occurrence, even if the owner
+// crashes. A repeated request makes no second schedule within two minutes, even if occurrences have fired. A client
 // that has only the sequence of its acknowledgement can still replace the schedule.
 func TestScheduleThatRepeats(t *testing.T) {
 	natstest.SkipShort(t)
@@ -144,7 +144,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 		cfg.MaxOwners = 2
 		first := harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
-		c.Target("ORDERS", "orders.>") // stores no duplicates
+		c.Target("ORDERS", "orders.>") // the stream drops duplicates
 		start := time.Now()
 		ask := func(headers ...string) (uint64, jetstream.ErrorCode) {
 			return c.Schedule("schedules.orders.a", "orders.a", "@every 10s", "hi", headers...)
@@ -152,7 +152,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 		g, _ := ask("Nats-Msg-Id", "1", "Nats-TTL", "10m")
 		time.Sleep(35 * time.Second)
 		if again, _ := ask("Nats-Msg-Id", "1"); again != g {
-			t.Errorf("under one id, three rounds later, the answers are %d and %d", g, again)
+			t.Errorf("with one id, three rounds apart, the answers are %d and %d", g, again)
 		}
 		time.Sleep(time.Until(start.Add(61 * time.Second)))
 		first.Crash()
@@ -178,16 +178,17 @@ func TestScheduleThatRepeats(t *testing.T) {
 					a.Header.Get("Delay-Schedule-Next"), due, next)
 			}
 		}
-		// The schedule has ended. The next one is replaced by the sequence of its acknowledgement.
+		// The first schedule has ended. A request that expects the sequence of the acknowledgement replaces the second
+		// schedule.
 		g, _ = c.Schedule("schedules.orders.c", "orders.c", "@every 10s", "c")
 		time.Sleep(25 * time.Second)
 		const expected = "Nats-Expected-Last-Subject-Sequence"
 		if _, code := c.Schedule("schedules.orders.c", "orders.c", "@every 1m", "d", expected,
 			fmt.Sprint(g+1)); code != 10071 {
-			t.Errorf("expecting another one the answer is %d", code)
+			t.Errorf("the answer to a request that expects another sequence is %d", code)
 		}
 		if seq, code := c.Schedule("schedules.orders.c", "orders.c", "@every 1m", "d", expected, fmt.Sprint(g)); seq <= g {
-			t.Errorf("expecting it the answer is %d, %d", seq, code)
+			t.Errorf("the answer to a request that expects the sequence is %d, %d", seq, code)
 		}
 		time.Sleep(61 * time.Second)
 		var last []string
@@ -224,8 +225,8 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 	})
 }
 
-// TestScheduleStoredBeforeItsAnswer: an answer says that the schedule is stored. If an acknowledgement was lost, the
-// broker looks the entry up. If the entry cannot be found, there is no answer.
+// TestScheduleStoredBeforeItsAnswer: the broker acknowledges only a stored schedule. If the stream's acknowledgement is
+// lost, the broker reads the entry. If it does not find the entry, it does not answer.
 func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -236,23 +237,23 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = true })
 		seq, code := c.Schedule("schedules.orders.a", "orders.x", soon, "found")
 		if last := c.LastEntry("delaytimer._schedule.schedules.orders.a"); last == nil || last.Sequence != seq {
-			t.Fatalf("the answer is %d, %d, and stored is %+v", seq, code, last)
+			t.Fatalf("the answer is %d, %d, and the stored entry is %+v", seq, code, last)
 		}
 		again, _ := c.Schedule("schedules.orders.b", "orders.x", soon, "once", "Nats-Msg-Id", "1")
 		if same, _ := c.Schedule("schedules.orders.b", "orders.x", soon, "twice", "Nats-Msg-Id",
 			"1"); same != again || same == 0 {
-			t.Errorf("under one id the answers are %d and %d", again, same)
+			t.Errorf("with one id the answers are %d and %d", again, same)
 		}
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = false; cfg.Subjects = []string{"delaysys.armed"} })
 		if seq, code = c.Schedule("schedules.orders.c", "orders.x", soon, "lost"); seq != 0 || code != 0 {
-			t.Errorf("the request is not stored, and the answer is %d, %d", seq, code)
+			t.Errorf("the stream did not store the request, but the answer is %d, %d", seq, code)
 		}
 		change(func(cfg *jetstream.StreamConfig) {
 			cfg.Subjects = append(cfg.Subjects, "delaytimer.*.>")
 			cfg.MaxMsgs = 1
 		})
 		if _, code = c.Schedule("schedules.orders.c", "orders.x", soon, "refused"); code != 10077 {
-			t.Errorf("the stream refuses it with 10077, and the answer is %d", code)
+			t.Errorf("the stream refused the request with 10077, but the answer is %d", code)
 		}
 		change(func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = -1 })
 		time.Sleep(2 * time.Minute)
@@ -260,14 +261,14 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 	})
 }
 
-// TestSchedulesFlood: a request beyond the length of the queue is refused immediately, and is not stored.
+// TestSchedulesFlood: if the queue is full, the broker refuses a request immediately and does not store it.
 func TestSchedulesFlood(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		answers := c.Subscribe("_INBOX.me")
 		due := harness.AtExpression(time.Now().Add(time.Hour))
 		const n = 400
-		for i := range n { // all on one subject, so that one worker has them
+		for i := range n { // all on one subject, so that one worker serves them
 			m := harness.NewMsg("schedules.orders.a", fmt.Sprint(i), "Nats-Schedule", due, "Nats-Schedule-Target", "orders.x")
 			m.Reply = "_INBOX.me"
 			natstest.NoError(t, c.NC.PublishMsg(m))

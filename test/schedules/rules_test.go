@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// rule is a rule of the server's scheduling, as a script.
+// rule is one rule of the server's scheduling. Its script act makes requests and records the results.
 type rule struct {
 	section, name string
 	act           func(s *scene)
@@ -18,36 +18,36 @@ type rule struct {
 const sec = time.Second
 
 const (
-	subjectSeq = "Nats-Expected-Last-Subject-Sequence"
-	subjectOf  = "Nats-Expected-Last-Subject-Sequence-Subject"
+	subjectSeq        = "Nats-Expected-Last-Subject-Sequence"
+	subjectSeqSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 )
 
-// answers returns a script that makes one request.
-func answers(headers ...string) func(*scene) {
+// requestScript returns a script that makes one request.
+func requestScript(headers ...string) func(*scene) {
 	return func(s *scene) { s.ask("schedules.a", "hi", headers...) }
 }
 
-// fires returns a script that makes one request, and records the arrivals after a while.
-func fires(when string, until time.Duration, headers ...string) func(*scene) {
+// firingScript returns a script that requests a schedule for orders.x, and records the arrivals until a time.
+func firingScript(when string, until time.Duration, headers ...string) func(*scene) {
 	return func(s *scene) {
 		s.schedule(when, headers...)
-		s.lookAt(until)
+		s.recordAt(until)
 	}
 }
 
-// onceAsked returns a script that requests a schedule which is due after two seconds, changes it after one second, and
-// records the arrivals after a while.
-func onceAsked(then func(*scene), until time.Duration) func(*scene) {
+// changeScript returns a script that requests a schedule for the second second, calls then after one second, and
+// records the arrivals until a time.
+func changeScript(then func(*scene), until time.Duration) func(*scene) {
 	return func(s *scene) {
 		s.schedule(s.at(2 * sec))
 		s.wait(sec)
 		then(s)
-		s.lookAt(until)
+		s.recordAt(until)
 	}
 }
 
-// rules are the rules of ADR-51, and of nats-server where it differs. They run at the same time, each on its own
-// subjects.
+// rules returns the rules of ADR-51, except where nats-server differs from ADR-51: there it returns the rule of the
+// server. The rules run at the same time, each on its own subjects.
 func rules() []rule {
 	var all []rule
 	for _, part := range []struct {
@@ -55,7 +55,7 @@ func rules() []rule {
 		rules   []rule
 	}{
 		{"Times", times()}, {"Intervals", intervals()}, {"Cron", crons()}, {"Time zones", zones()}, {"Targets", targets()},
-		{"Time to live", lives()}, {"Rollups", rollups()}, {"Sources", sources()}, {"Replacing", replacing()},
+		{"Time to live", ttls()}, {"Rollups", rollups()}, {"Sources", sources()}, {"Replacing", replacing()},
 		{"Cancelling", cancelling()}, {"Headers that arrive", headers()}, {"Message ids", ids()},
 		{"Expectations", expectations()}, {"Other requests", others()},
 	} {
@@ -69,23 +69,23 @@ func rules() []rule {
 
 func times() []rule {
 	at := func(after time.Duration) func(*scene) {
-		return func(s *scene) { fires(s.at(after), 5*sec)(s) }
+		return func(s *scene) { firingScript(s.at(after), 5*sec)(s) }
 	}
 	return []rule{
 		{name: "`@at` ahead", act: at(2 * sec)},
 		{name: "`@at` with a fraction of a second", act: at(2*sec + 345*time.Millisecond)},
 		{name: "`@at` in the past: immediately", act: at(-time.Hour)},
 		{name: "`@at` with an offset", act: func(s *scene) {
-			fires("@at "+s.start.Add(2*sec).In(time.FixedZone("", 2*3600)).Format(time.RFC3339), 5*sec)(s)
+			firingScript("@at "+s.start.Add(2*sec).In(time.FixedZone("", 2*3600)).Format(time.RFC3339), 5*sec)(s)
 		}},
-		{name: "`@at` without a zone", act: fires("@at 2030-01-01T00:00:00", 0)},
-		{name: "`@at` in unix seconds", act: fires("@at 1893456000", 0)},
-		{name: "`@at`, two spaces", act: func(s *scene) { fires("@at  "+s.time(2*sec), 5*sec)(s) }},
-		{name: "`@AT`", act: func(s *scene) { fires("@AT "+s.time(2*sec), 5*sec)(s) }},
-		{name: "`@at` 400 days ahead", act: func(s *scene) { fires(s.at(400*24*time.Hour), 0)(s) }},
-		{name: "a bare time", act: func(s *scene) { fires(s.time(2*sec), 5*sec)(s) }},
-		{name: "a word", act: fires("tomorrow", 0)},
-		{name: "an empty `Nats-Schedule`", act: fires("", 2*sec)},
+		{name: "`@at` without a zone", act: firingScript("@at 2030-01-01T00:00:00", 0)},
+		{name: "`@at` in unix seconds", act: firingScript("@at 1893456000", 0)},
+		{name: "`@at`, two spaces", act: func(s *scene) { firingScript("@at  "+s.time(2*sec), 5*sec)(s) }},
+		{name: "`@AT`", act: func(s *scene) { firingScript("@AT "+s.time(2*sec), 5*sec)(s) }},
+		{name: "`@at` 400 days ahead", act: func(s *scene) { firingScript(s.at(400*24*time.Hour), 0)(s) }},
+		{name: "a bare time", act: func(s *scene) { firingScript(s.time(2*sec), 5*sec)(s) }},
+		{name: "a word", act: firingScript("tomorrow", 0)},
+		{name: "an empty `Nats-Schedule`", act: firingScript("", 2*sec)},
 	}
 }
 
@@ -93,17 +93,17 @@ func intervals() []rule {
 	odd := func(s *scene) {
 		s.wait(300 * time.Millisecond)
 		s.schedule("@every 1500ms")
-		s.lookAt(6500 * time.Millisecond)
+		s.recordAt(6500 * time.Millisecond)
 	}
 	return []rule{
-		{name: "`@every 2s`", act: fires("@every 2s", 7*sec)},
-		{name: "`@every 1h30m`", act: fires("@every 1h30m", 3*time.Hour+sec)},
+		{name: "`@every 2s`", act: firingScript("@every 2s", 7*sec)},
+		{name: "`@every 1h30m`", act: firingScript("@every 1h30m", 3*time.Hour+sec)},
 		{name: "`@every 1500ms`, published 0.3 s after a full second", act: odd},
-		{name: "`@every 999ms`", act: fires("@every 999ms", 0)},
-		{name: "`@every -5s`", act: fires("@every -5s", 0)},
-		{name: "`@every 5`", act: fires("@every 5", 0)},
-		{name: "`@every 1d`", act: fires("@every 1d", 0)},
-		{name: "`@every 9000h`", act: fires("@every 9000h", 0)},
+		{name: "`@every 999ms`", act: firingScript("@every 999ms", 0)},
+		{name: "`@every -5s`", act: firingScript("@every -5s", 0)},
+		{name: "`@every 5`", act: firingScript("@every 5", 0)},
+		{name: "`@every 1d`", act: firingScript("@every 1d", 0)},
+		{name: "`@every 9000h`", act: firingScript("@every 9000h", 0)},
 	}
 }
 
@@ -125,14 +125,14 @@ func crons() []rule {
 		{"2-4/3 * * * * *", 62 * sec}, {"0 0 0 29 2 *", 0},
 		{"TZ=UTC 0 0 0 * * *", 0}, {"H * * * * *", 0}, {"0 0 0 ? * ?", 0}, {"a * * * * *", 0},
 	} {
-		all = append(all, rule{name: "`" + c.expr + "`", act: fires(c.expr, c.until)})
+		all = append(all, rule{name: "`" + c.expr + "`", act: firingScript(c.expr, c.until)})
 	}
 	return all
 }
 
 func zones() []rule {
 	const zone = "Nats-Schedule-Time-Zone"
-	in := func(expr, name string) func(*scene) { return fires(expr, 3*time.Hour, zone, name) }
+	in := func(expr, name string) func(*scene) { return firingScript(expr, 3*time.Hour, zone, name) }
 	return []rule{
 		{name: "cron in `Europe/Berlin`", act: in("0 30 3 * * *", "Europe/Berlin")},
 		{name: "cron in `Asia/Kolkata`", act: in("0 0 8 * * *", "Asia/Kolkata")},
@@ -140,14 +140,14 @@ func zones() []rule {
 		{name: "an unknown zone", act: in("0 30 3 * * *", "Nowhere/City")},
 		{name: "an offset", act: in("0 30 3 * * *", "+02:00")},
 		{name: "an empty zone", act: in("0 30 3 * * *", "")},
-		{name: "`Local`", act: fires("0 30 3 * * *", 0, zone, "Local")},
-		{name: "a zone with `@every`", act: fires("@every 2s", 5*sec, zone, "Europe/Berlin")},
-		{name: "a zone with `@at`", act: func(s *scene) { fires(s.at(2*sec), 5*sec, zone, "Europe/Berlin")(s) }},
-		{name: "a zone with `@daily`", act: fires("@daily", 3*time.Hour, zone, "America/Noronha")},
+		{name: "`Local`", act: firingScript("0 30 3 * * *", 0, zone, "Local")},
+		{name: "a zone with `@every`", act: firingScript("@every 2s", 5*sec, zone, "Europe/Berlin")},
+		{name: "a zone with `@at`", act: func(s *scene) { firingScript(s.at(2*sec), 5*sec, zone, "Europe/Berlin")(s) }},
+		{name: "a zone with `@daily`", act: firingScript("@daily", 3*time.Hour, zone, "America/Noronha")},
 	}
 }
 
-// clocks are rules of crons at a change of clocks, at 1:00 in UTC.
+// clocks returns rules of crons at a change of the local clocks, at 1:00 UTC.
 func clocks(section string) []rule {
 	var all []rule
 	for _, expr := range []string{
@@ -156,7 +156,7 @@ func clocks(section string) []rule {
 	} {
 		all = append(all, rule{
 			section: section, name: "`" + expr + "` in `Europe/Berlin`",
-			act: fires(expr, 4*time.Hour, "Nats-Schedule-Time-Zone", "Europe/Berlin"),
+			act: firingScript(expr, 4*time.Hour, "Nats-Schedule-Time-Zone", "Europe/Berlin"),
 		})
 	}
 	return all
@@ -166,7 +166,7 @@ func targets() []rule {
 	to := func(target string) func(*scene) {
 		return func(s *scene) {
 			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", target)
-			s.lookAt(4 * sec)
+			s.recordAt(4 * sec)
 		}
 	}
 	return []rule{
@@ -177,12 +177,12 @@ func targets() []rule {
 		{name: "with an empty token", act: to("orders..x")},
 		{name: "the schedule's own subject", act: to("schedules.a")},
 		{name: "another schedule's subject", act: to("schedules.b")},
-		{name: "of another stream", act: to("elsewhere.x")},
-		{name: "of no stream, and not allowed", act: to("nowhere.x")},
+		{name: "in another stream", act: to("elsewhere.x")},
+		{name: "without a stream, and not allowed", act: to("nowhere.x")},
 		{name: "given twice: the first counts", act: func(s *scene) {
 			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x",
 				"Nats-Schedule-Target", "orders.y")
-			s.lookAt(4 * sec)
+			s.recordAt(4 * sec)
 		}},
 		{name: "in lower case: no header", act: func(s *scene) {
 			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "nats-schedule-target", "orders.x")
@@ -190,15 +190,15 @@ func targets() []rule {
 	}
 }
 
-func lives() []rule {
+func ttls() []rule {
 	produced := func(ttl string) func(*scene) {
 		return func(s *scene) {
 			s.schedule(s.at(sec), "Nats-Schedule-TTL", ttl)
-			s.lookAt(1500*time.Millisecond, "Nats-TTL")
+			s.recordAt(1500*time.Millisecond, "Nats-TTL")
 		}
 	}
 	own := func(ttl string, due time.Duration) func(*scene) {
-		return func(s *scene) { fires(s.at(due), due+3*sec, "Nats-TTL", ttl)(s) }
+		return func(s *scene) { firingScript(s.at(due), due+3*sec, "Nats-TTL", ttl)(s) }
 	}
 	var all []rule
 	for _, ttl := range []string{
@@ -212,10 +212,10 @@ func lives() []rule {
 		{name: "`Nats-TTL: never`", act: own("never", 2*sec)},
 		{name: "`Nats-TTL: soon`", act: own("soon", 2*sec)},
 		{name: "`Nats-TTL: 99999999999`", act: own("99999999999", 2*sec)},
-		{name: "`Nats-TTL` of a repeating schedule ends it", act: fires("@every 2s", 9*sec, "Nats-TTL", "5s")},
+		{name: "`Nats-TTL` of a repeating schedule ends it", act: firingScript("@every 2s", 9*sec, "Nats-TTL", "5s")},
 		{name: "`Nats-TTL` and `Nats-Schedule-TTL`", act: func(s *scene) {
 			s.schedule(s.at(sec), "Nats-TTL", "10s", "Nats-Schedule-TTL", "1h")
-			s.lookAt(1500*time.Millisecond, "Nats-TTL")
+			s.recordAt(1500*time.Millisecond, "Nats-TTL")
 		}},
 	}...)
 }
@@ -225,7 +225,7 @@ func rollups() []rule {
 		return func(s *scene) {
 			s.ask("orders.x", "before")
 			s.schedule(s.at(sec), header, value)
-			s.lookAt(3*sec, "Nats-Rollup")
+			s.recordAt(3*sec, "Nats-Rollup")
 		}
 	}
 	return []rule{
@@ -242,7 +242,7 @@ func sources() []rule {
 	from := func(source string) func(*scene) {
 		return func(s *scene) {
 			s.ask("orders.source", "of the source")
-			fires(s.at(sec), 3*sec, "Nats-Schedule-Source", source)(s)
+			firingScript(s.at(sec), 3*sec, "Nats-Schedule-Source", source)(s)
 		}
 	}
 	return []rule{
@@ -254,7 +254,7 @@ func sources() []rule {
 }
 
 func replacing() []rule {
-	by := func(then func(s *scene)) func(*scene) { return onceAsked(then, 8*sec) }
+	by := func(then func(s *scene)) func(*scene) { return changeScript(then, 8*sec) }
 	return []rule{
 		{name: "by a later time", act: by(func(s *scene) { s.schedule(s.at(4 * sec)) })},
 		{name: "by an earlier time", act: by(func(s *scene) { s.schedule(s.at(sec + sec/2)) })},
@@ -262,7 +262,7 @@ func replacing() []rule {
 			s.ask("schedules.a", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.y")
 		})},
 		{name: "by an interval", act: by(func(s *scene) { s.schedule("@every 3s") })},
-		{name: "by a bad request: it stays", act: by(func(s *scene) { s.schedule("tomorrow") })},
+		{name: "by a bad request: the schedule stays", act: by(func(s *scene) { s.schedule("tomorrow") })},
 		{name: "another subject is another schedule", act: by(func(s *scene) {
 			s.ask("schedules.b", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.x")
 		})},
@@ -270,13 +270,13 @@ func replacing() []rule {
 			s.schedule("@every 2s")
 			s.wait(3 * sec)
 			s.schedule(s.at(4 * sec))
-			s.lookAt(9 * sec)
+			s.recordAt(9 * sec)
 		}},
 	}
 }
 
 func cancelling() []rule {
-	by := func(then func(s *scene)) func(*scene) { return onceAsked(then, 4*sec) }
+	by := func(then func(s *scene)) func(*scene) { return changeScript(then, 4*sec) }
 	next := func(subject string, headers ...string) func(*scene) {
 		return by(func(s *scene) { s.ask(subject, "", headers...) })
 	}
@@ -299,7 +299,7 @@ func cancelling() []rule {
 		{name: "`Nats-Schedule-Next: purge`, with a body", act: by(func(s *scene) {
 			s.ask("schedules.b", "cancelled", scheduler, "schedules.a", schedNext, "purge")
 		})},
-		{name: "… on the target: delivered early", act: by(func(s *scene) {
+		{name: "… on the target's subject: delivered immediately", act: by(func(s *scene) {
 			s.ask("orders.x", "early", scheduler, "schedules.a", schedNext, "purge")
 		})},
 		{name: "… on its own subject", act: next("schedules.a", scheduler, "schedules.a", schedNext, "purge")},
@@ -308,13 +308,13 @@ func cancelling() []rule {
 		{name: "… without `Nats-Scheduler`", act: next("schedules.b", schedNext, "purge")},
 		{name: "… with a time", act: next("schedules.b", scheduler, "schedules.a", schedNext, "2030-01-01T00:00:00Z")},
 		{name: "`Nats-Scheduler` alone", act: next("schedules.b", scheduler, "schedules.a")},
-		{name: "… while it is this schedule", act: by(func(s *scene) {
+		{name: "… expecting the schedule's sequence", act: by(func(s *scene) {
 			s.ask("schedules.b", "", scheduler, "schedules.a", schedNext, "purge",
-				subjectSeq, fmt.Sprint(s.acks[0]), subjectOf, "schedules.a")
+				subjectSeq, fmt.Sprint(s.acks[0]), subjectSeqSubject, "schedules.a")
 		})},
-		{name: "… while it is another schedule", act: by(func(s *scene) {
+		{name: "… expecting another sequence", act: by(func(s *scene) {
 			s.ask("schedules.b", "", scheduler, "schedules.a", schedNext, "purge",
-				subjectSeq, "7777777", subjectOf, "schedules.a")
+				subjectSeq, "7777777", subjectSeqSubject, "schedules.a")
 		})},
 		{name: "an interval, deleted", act: func(s *scene) {
 			s.schedule("@every 2s")
@@ -322,42 +322,43 @@ func cancelling() []rule {
 			if err := s.stream(s.home).DeleteMsg(context.Background(), s.acks[0]); err != nil {
 				s.note("it cannot be deleted")
 			}
-			s.lookAt(9 * sec)
+			s.recordAt(9 * sec)
 		}},
 		{name: "an interval, by an empty message", act: func(s *scene) {
 			s.schedule("@every 2s")
 			s.wait(3 * sec)
 			s.ask("schedules.a", "")
-			s.lookAt(9 * sec)
+			s.recordAt(9 * sec)
 		}},
 	}
 }
 
 func headers() []rule {
-	comes := func(when string, until time.Duration, names []string, headers ...string) func(*scene) {
+	headerScript := func(when string, until time.Duration, names []string, headers ...string) func(*scene) {
 		return func(s *scene) {
 			if when == "" {
 				s.schedule(s.at(2*sec), headers...)
 			} else {
 				s.schedule(when, headers...)
 			}
-			s.lookAt(until, names...)
+			s.recordAt(until, names...)
 		}
 	}
 	own := []string{"Order", "order-id", "traceparent", "Nats-Trace-Dest", "Nats-Whatever"}
 	return []rule{
-		{name: "the client's own", act: comes("", 3*sec, own, "Order", "1", "Order", "2", "order-id", "x", "traceparent",
-			"00-1")},
-		{name: "of the scheduler, once", act: comes("", 3*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},
-		{name: "of the scheduler, repeating",
-			act: comes("@every 2s", 5*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},
-		{name: "`Nats-Schedule` and headers that begin so", act: comes("", 3*sec,
+		{name: "headers of the client", act: headerScript("", 3*sec, own,
+			"Order", "1", "Order", "2", "order-id", "x", "traceparent", "00-1")},
+		{name: "headers of the scheduler, fires once", act: headerScript("", 3*sec,
+			[]string{"Nats-Scheduler", "Nats-Schedule-Next"})},
+		{name: "headers of the scheduler, repeating",
+			act: headerScript("@every 2s", 5*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},
+		{name: "`Nats-Schedule` and headers with this prefix", act: headerScript("", 3*sec,
 			[]string{"Nats-Schedule", "Nats-Schedule-Target", "Nats-Schedule-Own"}, "Nats-Schedule-Own", "x")},
-		{name: "not `Nats-Msg-Id`", act: comes("", 3*sec, []string{"Nats-Expected-Stream"}, "Nats-Msg-Id", "1")},
-		{name: "other headers of the server", act: comes("", 3*sec, own, "Nats-Whatever", "x")},
+		{name: "not `Nats-Msg-Id`", act: headerScript("", 3*sec, []string{"Nats-Expected-Stream"}, "Nats-Msg-Id", "1")},
+		{name: "other headers of the server", act: headerScript("", 3*sec, own, "Nats-Whatever", "x")},
 		{name: "an empty body", act: func(s *scene) {
 			s.ask("schedules.a", "", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x")
-			s.lookAt(3 * sec)
+			s.recordAt(3 * sec)
 		}},
 	}
 }
@@ -368,35 +369,35 @@ func ids() []rule {
 		{name: "the same id again: a duplicate", act: func(s *scene) {
 			s.schedule(s.at(2*sec), id, "1")
 			s.schedule(s.at(4*sec), id, "1")
-			s.lookAt(6 * sec)
+			s.recordAt(6 * sec)
 		}},
 		{name: "the same id after it has fired", act: func(s *scene) {
 			s.schedule(s.at(sec), id, "1")
 			s.wait(2 * sec)
 			s.schedule(s.at(3*sec), id, "1")
-			s.lookAt(6 * sec)
+			s.recordAt(6 * sec)
 		}},
 		{name: "the same id after three minutes", act: func(s *scene) {
 			s.schedule(s.at(time.Hour), id, "1")
 			s.wait(3 * time.Minute)
 			s.schedule(s.at(2*time.Hour), id, "1")
-			s.lookAt(3 * time.Hour)
+			s.recordAt(3 * time.Hour)
 		}},
 		{name: "another id", act: func(s *scene) {
 			s.schedule(s.at(2*sec), id, "1")
 			s.schedule(s.at(4*sec), id, "2")
-			s.lookAt(6 * sec)
+			s.recordAt(6 * sec)
 		}},
 		{name: "the same id on another subject", act: func(s *scene) {
 			s.schedule(s.at(2*sec), id, "1")
 			s.ask("schedules.b", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.x", id, "1")
-			s.lookAt(6 * sec)
+			s.recordAt(6 * sec)
 		}},
-		{name: "the same id, replaced meanwhile", act: func(s *scene) {
+		{name: "the same id, after a request with another id", act: func(s *scene) {
 			s.schedule(s.at(2*sec), id, "1")
 			s.schedule(s.at(3*sec), id, "2")
 			s.schedule(s.at(4*sec), id, "1")
-			s.lookAt(6 * sec)
+			s.recordAt(6 * sec)
 		}},
 	}
 }
@@ -406,41 +407,47 @@ func expectations() []rule {
 		return func(s *scene) {
 			s.schedule(s.at(2 * sec))
 			then(s)
-			s.lookAt(7 * sec)
+			s.recordAt(7 * sec)
 		}
 	}
 	return []rule{
-		{name: "none, and there is no schedule", act: func(s *scene) {
+		{name: "sequence 0, without a schedule", act: func(s *scene) {
 			s.schedule(s.at(2*sec), subjectSeq, "0")
-			s.lookAt(4 * sec)
+			s.recordAt(4 * sec)
 		}},
-		{name: "none, and there is a schedule", act: after(func(s *scene) {
+		{name: "sequence 0, with a schedule", act: after(func(s *scene) {
 			s.schedule(s.at(4*sec), subjectSeq, "0")
 		})},
-		{name: "this one", act: after(func(s *scene) { s.schedule(s.at(4*sec), subjectSeq, fmt.Sprint(s.acks[0])) })},
-		{name: "another one", act: after(func(s *scene) {
+		{name: "the schedule's sequence", act: after(func(s *scene) {
+			s.schedule(s.at(4*sec), subjectSeq,
+				fmt.Sprint(s.acks[0]))
+		})},
+		{name: "another sequence", act: after(func(s *scene) {
 			s.schedule(s.at(4*sec), subjectSeq, "7777777")
 		})},
-		{name: "none, after the schedule has fired", act: after(func(s *scene) {
+		{name: "sequence 0, after the schedule has fired", act: after(func(s *scene) {
 			s.wait(3 * sec)
 			s.schedule(s.at(4*sec), subjectSeq, "0")
 		})},
-		{name: "this interval, after two rounds", act: func(s *scene) {
+		{name: "an interval's sequence, after two rounds", act: func(s *scene) {
 			s.schedule("@every 2s")
 			s.wait(5 * sec)
 			s.schedule(s.at(8*sec), subjectSeq, fmt.Sprint(s.acks[0]))
-			s.lookAt(12 * sec)
+			s.recordAt(12 * sec)
 		}},
-		{name: "this stream", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Nats-Expected-Stream", s.home)(s) }},
-		{name: "another stream", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Nats-Expected-Stream", "OTHER")(s) }},
+		{name: "this stream", act: func(s *scene) { firingScript(s.at(2*sec), 4*sec, "Nats-Expected-Stream", s.home)(s) }},
+		{name: "another stream", act: func(s *scene) {
+			firingScript(s.at(2*sec), 4*sec, "Nats-Expected-Stream",
+				"OTHER")(s)
+		}},
 		{name: "a subject without a sequence", act: func(s *scene) {
-			fires(s.at(2*sec), 4*sec, subjectOf, "schedules.b")(s)
+			firingScript(s.at(2*sec), 4*sec, subjectSeqSubject, "schedules.b")(s)
 		}},
-		{name: "of another subject", act: func(s *scene) {
-			fires(s.at(2*sec), 4*sec, subjectSeq, "0", subjectOf, "schedules.b")(s)
+		{name: "a sequence of another subject", act: func(s *scene) {
+			firingScript(s.at(2*sec), 4*sec, subjectSeq, "0", subjectSeqSubject, "schedules.b")(s)
 		}},
-		{name: "a last message id that it is not", act: func(s *scene) {
-			fires(s.at(2*sec), 4*sec, "Nats-Expected-Last-Msg-Id", "7")(s)
+		{name: "another last message id", act: func(s *scene) {
+			firingScript(s.at(2*sec), 4*sec, "Nats-Expected-Last-Msg-Id", "7")(s)
 		}},
 	}
 }
@@ -452,52 +459,53 @@ func others() []rule {
 			if err := s.nc.PublishMsg(m); err != nil {
 				s.t.Fatal(err)
 			}
-			s.lookAt(4 * sec)
+			s.recordAt(4 * sec)
 		}},
-		{name: "an ordinary message", act: answers()},
-		{name: "`Nats-Schedule-Target` alone", act: answers("Nats-Schedule-Target", "orders.x")},
+		{name: "an ordinary message", act: requestScript()},
+		{name: "`Nats-Schedule-Target` alone", act: requestScript("Nats-Schedule-Target", "orders.x")},
 		{name: "of an atomic batch", act: func(s *scene) {
-			fires(s.at(2*sec), 4*sec, "Nats-Batch-Id", "b", "Nats-Batch-Sequence", "1", "Nats-Batch-Commit", "1")(s)
+			firingScript(s.at(2*sec), 4*sec, "Nats-Batch-Id", "b", "Nats-Batch-Sequence", "1", "Nats-Batch-Commit", "1")(s)
 		}},
-		{name: "a counter", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Nats-Incr", "1")(s) }},
-		{name: "as if it came from another stream", act: func(s *scene) {
-			fires(s.at(2*sec), 4*sec, "Nats-Stream-Source", "X 1")(s)
+		{name: "a counter", act: func(s *scene) { firingScript(s.at(2*sec), 4*sec, "Nats-Incr", "1")(s) }},
+		{name: "a header of a stream source", act: func(s *scene) {
+			firingScript(s.at(2*sec), 4*sec, "Nats-Stream-Source", "X 1")(s)
 		}},
 		{name: "due at the same time: in order of publishing", act: func(s *scene) {
 			for _, name := range []string{"c", "a", "b"} {
 				s.ask("schedules."+name, name, "Nats-Schedule", s.at(2*sec), "Nats-Schedule-Target", "orders."+name)
 			}
-			s.lookAt(4 * sec)
+			s.recordAt(4 * sec)
 		}},
 		{name: "17 tokens in the subject", act: func(s *scene) {
 			s.ask("schedules"+strings.Repeat(".a", 16), "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x")
-			s.lookAt(3 * sec)
+			s.recordAt(3 * sec)
 		}},
 		{name: "70 headers", act: func(s *scene) {
 			more := make([]string, 0, 140)
 			for range 70 {
 				more = append(more, "X", "y")
 			}
-			fires(s.at(2*sec), 4*sec, more...)(s)
+			firingScript(s.at(2*sec), 4*sec, more...)(s)
 		}},
-		{name: "a header `Delay-Until`", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Delay-Until", "5")(s) }},
+		{name: "a header `Delay-Until`", act: func(s *scene) { firingScript(s.at(2*sec), 4*sec, "Delay-Until", "5")(s) }},
 	}
 }
 
-// restarts are rules during which the server, or the broker, is stopped for twenty seconds. They share the stop.
+// restarts returns rules during which the server and the broker are stopped for twenty seconds, at the same time for
+// all rules.
 func restarts() []rule {
-	over := func(when func(s *scene) string) func(*scene) {
+	outageScript := func(when func(s *scene) string) func(*scene) {
 		return func(s *scene) {
 			s.schedule(when(s))
-			s.lookAt(45 * sec)
+			s.recordAt(45 * sec)
 		}
 	}
-	always := func(when string) func(*scene) string { return func(*scene) string { return when } }
+	constant := func(when string) func(*scene) string { return func(*scene) string { return when } }
 	all := []rule{
-		{name: "`@at`, missed", act: over(func(s *scene) string { return s.at(10 * sec) })},
-		{name: "`@at`, ahead", act: over(func(s *scene) string { return s.at(30 * sec) })},
-		{name: "`@every 8s`, missed", act: over(always("@every 8s"))},
-		{name: "cron, missed", act: over(always("*/8 * * * * *"))},
+		{name: "`@at`, missed", act: outageScript(func(s *scene) string { return s.at(10 * sec) })},
+		{name: "`@at`, ahead", act: outageScript(func(s *scene) string { return s.at(30 * sec) })},
+		{name: "`@every 8s`, missed", act: outageScript(constant("@every 8s"))},
+		{name: "cron, missed", act: outageScript(constant("*/8 * * * * *"))},
 	}
 	for i := range all {
 		all[i].section = "Restarts"

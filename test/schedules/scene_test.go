@@ -22,15 +22,15 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// stage is a server with a scheduler: its own, or a broker.
+// stage is a server with its own scheduler, or a server with a broker.
 type stage struct {
 	server *natstest.Server
-	home   string // the stream that the answers name
-	target string // the stream of orders.>
+	home   string // the stream in the answers
+	target string // the stream with the subjects orders.>
 }
 
-// besideServer is a stage with the server's own scheduler, on a stream with both the schedules and their targets.
-func besideServer(t *testing.T, s *natstest.Server, storage jetstream.StorageType) stage {
+// serverStage returns a stage with the server's own scheduler. One stream has the schedules and the targets.
+func serverStage(t *testing.T, s *natstest.Server, storage jetstream.StorageType) stage {
 	st := stage{server: s, home: "PLAN", target: "PLAN"}
 	st.create(t, jetstream.StreamConfig{
 		Name: "PLAN", Subjects: []string{"schedules.>", "orders.>"}, AllowMsgSchedules: true, AllowMsgTTL: true,
@@ -40,9 +40,8 @@ func besideServer(t *testing.T, s *natstest.Server, storage jetstream.StorageTyp
 	return st
 }
 
-// besideBroker is a stage with a broker that serves the server's format. The targets have a stream of their own. The
-// targets in the stream ELSEWHERE are also allowed.
-func besideBroker(t *testing.T, s *natstest.Server) (st stage, stop func()) {
+// brokerStage returns a stage with a broker that serves the server's format. The targets are in two other streams.
+func brokerStage(t *testing.T, s *natstest.Server) (st stage, stop func()) {
 	st = stage{server: s, home: "DELAY_TIMERS", target: "ORDERS"}
 	st.create(t, jetstream.StreamConfig{
 		Name: "ORDERS", Subjects: []string{"orders.>"}, AllowMsgTTL: true, AllowRollup: true,
@@ -51,7 +50,7 @@ func besideBroker(t *testing.T, s *natstest.Server) (st stage, stop func()) {
 	return st, st.startBroker(t)
 }
 
-// startBroker runs a broker until it is stopped, or the test ends.
+// startBroker runs a broker until the call of stop or the end of the test.
 func (st stage) startBroker(t *testing.T) (stop func()) {
 	t.Helper()
 	return harness.StartBroker(t, st.server, broker.Config{
@@ -73,21 +72,22 @@ func (st stage) create(t *testing.T, cfg jetstream.StreamConfig) {
 type scene struct {
 	stage
 	t     *testing.T
-	name  string // a part of all its subjects, so that scenes can share the stage
+	name  string // a token of all subjects of the scene, so that scenes can share the stage
 	nc    *nats.Conn
 	js    jetstream.JetStream
-	start time.Time // a whole second
+	start time.Time // at a full second
 
 	lines []string
 	acks  []uint64 // the sequences of the answers, in order
 }
 
-// play runs rules at the same time, and returns the record of each.
+// play runs all rules at the same time, and calls while. It returns the record of each rule.
 func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
 	t.Helper()
 	time.Sleep(time.Until(time.Now().Add(time.Second).Truncate(time.Second)))
 	scenes := make([]*scene, len(rules))
-	nc := st.server.Connect(nats.Name("client"), nats.PingInterval(24*time.Hour)) // one for all: days go by
+	// One connection for all scenes, with rare pings, since the scenes take days.
+	nc := st.server.Connect(nats.Name("client"), nats.PingInterval(24*time.Hour))
 	var acting sync.WaitGroup
 	for i, r := range rules {
 		scenes[i] = &scene{
@@ -95,7 +95,7 @@ func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
 		}
 		acting.Go(func() {
 			r.act(scenes[i])
-			for _, name := range []string{"a", "b", "c"} { // ends repeating schedules
+			for _, name := range []string{"a", "b", "c"} { // an empty message ends a repeating schedule
 				scenes[i].answer(scenes[i].message("schedules."+name, ""))
 			}
 		})
@@ -111,7 +111,7 @@ func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
 	return said
 }
 
-// own returns a subject of this scene: schedules.a becomes schedules.r7.a.
+// own returns the subject of this scene for a subject of a rule: schedules.r7.a for schedules.a.
 func (s *scene) own(subject string) string {
 	for _, root := range []string{"schedules.", "orders.", "elsewhere."} {
 		if rest, ok := strings.CutPrefix(subject, root); ok {
@@ -132,13 +132,13 @@ func (s *scene) note(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// ask publishes on a subject, and records the answer.
+// ask publishes a request, and records the answer.
 func (s *scene) ask(subject, body string, headers ...string) {
 	s.t.Helper()
 	s.lines = append(s.lines, s.answer(s.message(subject, body, headers...)))
 }
 
-// schedule publishes on schedules.a, for orders.x, and records the answer.
+// schedule requests a schedule on schedules.a for orders.x, and records the answer.
 func (s *scene) schedule(when string, headers ...string) {
 	s.t.Helper()
 	s.ask("schedules.a", "hi", append([]string{"Nats-Schedule", when, "Nats-Schedule-Target", "orders.x"}, headers...)...)
@@ -156,7 +156,7 @@ func (s *scene) message(subject, body string, headers ...string) *nats.Msg {
 	return m
 }
 
-// answer returns the answer to a message, as a client sees it.
+// answer publishes a message, and returns the answer as text.
 func (s *scene) answer(m *nats.Msg) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -179,7 +179,7 @@ func (s *scene) answer(m *nats.Msg) string {
 		s.t.Fatalf("the answer %q: %v", reply.Data, err)
 	}
 	if strings.HasPrefix(m.Subject, "schedules.") && ack.Stream != s.home {
-		s.t.Errorf("the answer %s is not of %s", reply.Data, s.home)
+		s.t.Errorf("the answer %s does not name the stream %s", reply.Data, s.home)
 	}
 	if e := ack.Error; e != nil {
 		s.acks = append(s.acks, 0)
@@ -210,20 +210,20 @@ func (s *scene) plain(description string) string {
 	return description
 }
 
-// wait waits until a time after the start, and a little longer, so that all messages due by then have come.
+// wait waits until a time after the start and for slack, so that all messages due until the time have arrived.
 func (s *scene) wait(until time.Duration) {
 	time.Sleep(time.Until(s.start.Add(until + time.Millisecond)))
 }
 
-// lookAt waits until a time after the start, and looks.
-func (s *scene) lookAt(until time.Duration, headers ...string) {
+// recordAt waits until a time after the start, and records the arrivals.
+func (s *scene) recordAt(until time.Duration, headers ...string) {
 	s.t.Helper()
 	s.wait(until)
-	s.look(headers...)
+	s.record(headers...)
 }
 
-// look records the arrivals at the targets, with some of their headers.
-func (s *scene) look(headers ...string) {
+// record records the arrivals at the targets, with these headers.
+func (s *scene) record(headers ...string) {
 	s.t.Helper()
 	for stream, root := range map[string]string{s.target: "orders", "ELSEWHERE": "elsewhere"} {
 		for _, m := range s.stored(stream, root+"."+s.name+".>") {
@@ -241,10 +241,10 @@ func (s *scene) look(headers ...string) {
 	}
 }
 
-// slack is the maximum lateness of the undisturbed server's scheduler.
+// slack is the maximum lateness of the server's scheduler without an outage.
 const slack = 250 * time.Millisecond
 
-// after returns the time since the start without that slack, rounded up to a second.
+// after returns the time since the start, less slack, rounded up to a second.
 func (s *scene) after(t time.Time) string {
 	d := t.Sub(s.start) - slack
 	if d <= 0 {

@@ -26,14 +26,14 @@ type result struct {
 	server, broker []string
 }
 
-// TestSchedulesAsTheServer: the broker's answers and deliveries are those of the server, or are listed as a deviation
-// with its reason. README.md shows both.
+// TestSchedulesAsTheServer: the broker's answers and deliveries are those of the server, except for the deviations,
+// which have reasons. README.md shows both.
 func TestSchedulesAsTheServer(t *testing.T) {
 	natstest.SkipShort(t)
 	all := slices.Concat(
-		side(t, rules(), 0, time.Time{}), side(t, restarts(), 20*time.Second, time.Time{}),
-		side(t, clocks("Clocks that go forward"), 0, time.Date(2000, time.March, 25, 23, 30, 0, 0, time.UTC)),
-		side(t, clocks("Clocks that go back"), 0, time.Date(2000, time.October, 28, 23, 30, 0, 0, time.UTC)),
+		compare(t, rules(), 0, time.Time{}), compare(t, restarts(), 20*time.Second, time.Time{}),
+		compare(t, clocks("Clocks that go forward"), 0, time.Date(2000, time.March, 25, 23, 30, 0, 0, time.UTC)),
+		compare(t, clocks("Clocks that go back"), 0, time.Date(2000, time.October, 28, 23, 30, 0, 0, time.UTC)),
 	)
 	used := make(map[string]bool)
 	for _, r := range all {
@@ -41,7 +41,7 @@ func TestSchedulesAsTheServer(t *testing.T) {
 		used[name] = true
 		switch same, why := slices.Equal(r.server, r.broker), deviations[name]; {
 		case same && why != "":
-			t.Errorf("%s: listed as a deviation, and is none", name)
+			t.Errorf("%s: listed as a deviation, but the broker does not differ", name)
 		case !same && why == "":
 			t.Errorf("%s: no deviation is listed\nserver:\n  %s\nbroker:\n  %s", name,
 				strings.Join(r.server, "\n  "), strings.Join(r.broker, "\n  "))
@@ -49,31 +49,31 @@ func TestSchedulesAsTheServer(t *testing.T) {
 	}
 	for name := range deviations {
 		if !used[name] {
-			t.Errorf("a deviation of no rule: %s", name)
+			t.Errorf("deviation without a rule: %s", name)
 		}
 	}
 	checkTables(t, all)
 }
 
-// side runs rules with the server, and then with a broker, from a time on the clocks of both. With a downtime, the
-// server is stopped for that long.
-func side(t *testing.T, all []rule, lie time.Duration, begin time.Time) []result {
+// compare runs rules with the server, and then with a broker. The clock of each begins at begin. If downtime is not zero,
+// compare stops the server and the broker for that duration.
+func compare(t *testing.T, all []rule, downtime time.Duration, begin time.Time) []result {
 	t.Helper()
 	results := make([]result, len(all))
-	storage := jetstream.MemoryStorage // on a disk, each schedule costs the server a sync
-	if lie > 0 {
+	storage := jetstream.MemoryStorage // in a file store, each schedule costs the server a sync
+	if downtime > 0 {
 		storage = jetstream.FileStorage
 	}
 	bubble(t, begin, func(t *testing.T, s *natstest.Server) {
-		said := besideServer(t, s, storage).play(t, all, func() { lieDown(s, lie, func() {}, func() {}) })
+		said := serverStage(t, s, storage).play(t, all, func() { stopFor(s, downtime, func() {}, func() {}) })
 		for i, r := range all {
 			results[i] = result{rule: r, server: said[i]}
 		}
 	})
 	bubble(t, begin, func(t *testing.T, s *natstest.Server) {
-		st, stop := besideBroker(t, s)
+		st, stop := brokerStage(t, s)
 		said := st.play(t, all, func() {
-			lieDown(s, lie, func() { stop() }, func() { stop = st.startBroker(t) })
+			stopFor(s, downtime, func() { stop() }, func() { stop = st.startBroker(t) })
 		})
 		for i := range all {
 			results[i].broker = said[i]
@@ -83,7 +83,7 @@ func side(t *testing.T, all []rule, lie time.Duration, begin time.Time) []result
 	return results
 }
 
-// bubble is like natstest.Bubble, from a time on.
+// bubble is like natstest.Bubble, but the clock begins at begin.
 func bubble(t *testing.T, begin time.Time, f func(t *testing.T, s *natstest.Server)) {
 	t.Helper()
 	dir := natstest.Dir(t)
@@ -94,14 +94,14 @@ func bubble(t *testing.T, begin time.Time, f func(t *testing.T, s *natstest.Serv
 	})
 }
 
-// lieDown stops server and broker for a while.
-func lieDown(s *natstest.Server, lie time.Duration, before, after func()) {
-	if lie == 0 {
+// stopFor stops the server and the broker for downtime.
+func stopFor(s *natstest.Server, downtime time.Duration, before, after func()) {
+	if downtime == 0 {
 		return
 	}
 	time.Sleep(3500 * time.Millisecond)
 	before()
-	s.Restart(lie)
+	s.Restart(downtime)
 	after()
 }
 
@@ -133,7 +133,7 @@ func checkTables(t *testing.T, all []result) {
 	tables, after, ok := strings.Cut(rest, tablesEnd)
 	switch {
 	case !ok:
-		t.Fatal("README.md has no place for the tables")
+		t.Fatal("README.md has no mark for the beginning of the tables")
 	case *update:
 		natstest.NoError(t, os.WriteFile("README.md", []byte(before+tablesBegin+b.String()+tablesEnd+after), 0o644))
 	case tables != b.String():

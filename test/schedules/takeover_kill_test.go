@@ -18,14 +18,14 @@ import (
 // errKilled is the error of each request of an import after it was killed.
 var errKilled = errors.New("killed")
 
-// kill is the moment at which an import ends: at a publish or a deletion, which the server has carried out or not.
+// kill is the moment of an import's crash: at a publish or a deletion, which the server carries out or not.
 type kill struct {
-	at   int  // which of them, from 1
-	done bool // the server does it
+	at   int  // the number of the publish or deletion, from 1
+	done bool // the server carries it out
 }
 
-// killed runs an import until the kill. It returns false if the import ended before.
-func (h handover) killed(k kill) bool {
+// importUntil runs an import until the kill. It returns false if the import ended before the kill.
+func (h handover) importUntil(k kill) bool {
 	h.t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -62,12 +62,12 @@ func (h handover) killed(k kill) bool {
 	natstest.Flush(h.t, pass)
 	o.Store.API.API = api
 	err = o.MoveAll(ctx, "PLAN", func(schedules.Result) error { return context.Cause(ctx) })
-	time.Sleep(10 * time.Millisecond) // until sent requests reach the server
+	time.Sleep(10 * time.Millisecond) // requests that were sent reach the server
 	return err != nil || ctx.Err() != nil
 }
 
-// TestImportKilled kills an import at each of its steps, with the step carried out and not. After the import is
-// repeated, each occurrence comes once, at its time.
+// TestImportKilled kills an import at each of its publishes and deletions, with and without their effect. After a
+// second import, each occurrence arrives once, at its time.
 func TestImportKilled(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -75,8 +75,8 @@ func TestImportKilled(t *testing.T) {
 		for _, done := range []bool{false, true} {
 			natstest.Subtest(t, fmt.Sprintf("step %d, done %t", at, done), func(t *testing.T, s *natstest.Server) {
 				importKilled(t, s, kill{at, done}, func(h handover) {
-					if at < 6 { // and the second one, too
-						h.killed(kill{2, !done})
+					if at < 6 { // the test also kills the second import
+						h.importUntil(kill{2, !done})
 					}
 				})
 			})
@@ -93,7 +93,7 @@ func TestImportKilledWithTheServer(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				importKilled(t, s, k, func(h handover) {
 					h.server.Restart(time.Second)
-					time.Sleep(5 * time.Second) // until all are connected
+					time.Sleep(5 * time.Second) // until all clients are connected
 				})
 			})
 		})
@@ -108,11 +108,11 @@ func importKilled(t *testing.T, s *natstest.Server, k kill, then func(h handover
 		sc.plan("cron", "0 */2 * * * *", "orders.cron")
 	})
 	h.wait(70 * time.Second)
-	if !h.killed(k) {
+	if !h.importUntil(k) {
 		t.Fatal("it was through")
 	}
 	then(h)
-	for name, took := range h.take(nil) {
+	for name, took := range h.takeOver(nil) {
 		if took.Outcome != schedules.Taken {
 			t.Errorf("again, %s: %+v", name, took)
 		}
@@ -120,14 +120,14 @@ func importKilled(t *testing.T, s *natstest.Server, k kill, then func(h handover
 	h.checkOnce(5*time.Minute + 30*time.Second)
 }
 
-// checkOnce wants each occurrence up to a time once.
+// checkOnce expects each occurrence until a time once.
 func (h handover) checkOnce(until time.Duration) {
 	h.t.Helper()
 	h.wait(until)
 	for target, want := range map[string]string{
 		"orders.once": "5m0s", "orders.every": "50s 1m40s 2m30s 3m20s 4m10s 5m0s", "orders.cron": "1m59s 3m59s",
 	} {
-		if got := strings.ReplaceAll(strings.Join(h.came(target), " "), "after ", ""); got != want {
+		if got := strings.ReplaceAll(strings.Join(h.arrivalTimes(target), " "), "after ", ""); got != want {
 			h.t.Errorf("%s arrived at %s\nwant %s", target, got, want)
 		}
 	}
@@ -136,8 +136,8 @@ func (h handover) checkOnce(until time.Duration) {
 	}
 }
 
-// TestImportKilledAndFired: a schedule in both places fires in both until the import is repeated. Then only the
-// broker's fires, and a schedule that fires once does not fire again.
+// TestImportKilledAndFired: after a killed import, a schedule that the server and the broker have fires in both. After
+// a second import, only the broker's schedule fires, and a schedule that fires once does not fire again.
 func TestImportKilledAndFired(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -146,25 +146,25 @@ func TestImportKilledAndFired(t *testing.T) {
 			sc.plan("every", "@every 50s", "orders.every")
 		})
 		h.wait(70 * time.Second)
-		if !h.killed(kill{2, false}) {
+		if !h.importUntil(kill{2, false}) {
 			t.Fatal("it was through")
 		}
-		h.wait(3 * time.Minute) // 100 s and 150 s, in both
-		for name, took := range h.take(nil) {
+		h.wait(3 * time.Minute) // both schedules fire at 100 s and at 150 s
+		for name, took := range h.takeOver(nil) {
 			if took.Outcome != schedules.Taken {
 				t.Errorf("again, %s: %+v", name, took)
 			}
 		}
 		h.wait(5*time.Minute + time.Second)
 		want := "50s 1m40s 1m40s 2m30s 2m30s 3m20s 4m10s 5m0s"
-		if got := strings.ReplaceAll(strings.Join(h.came("orders.every"), " "), "after ", ""); got != want {
+		if got := strings.ReplaceAll(strings.Join(h.arrivalTimes("orders.every"), " "), "after ", ""); got != want {
 			t.Errorf("the schedule arrived at %s\nwant %s", got, want)
 		}
 	})
 }
 
-// TestImportOfCancelled: a client cancels a schedule of the broker while the server still has it: before the
-// import, or after a killed import. No import revives it.
+// TestImportOfCancelled: a client cancels a schedule of the broker while the server still has it: before the import, or
+// after a killed import. No import restores the schedule.
 func TestImportOfCancelled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{0, 2} {
@@ -174,7 +174,7 @@ func TestImportOfCancelled(t *testing.T) {
 				sc.plan("every", "@every 2m", "orders.every")
 			})
 			h.wait(10 * time.Second)
-			if at > 0 && !h.killed(kill{at, false}) {
+			if at > 0 && !h.importUntil(kill{at, false}) {
 				t.Fatal("it was through")
 			}
 			h.home = "DELAY_TIMERS"
@@ -183,13 +183,13 @@ func TestImportOfCancelled(t *testing.T) {
 					t.Errorf("the cancel of %s: %s", name, said)
 				}
 			}
-			for name, took := range h.take(nil) {
+			for name, took := range h.takeOver(nil) {
 				if took.Outcome != schedules.Ended {
 					t.Errorf("%s: %+v, want it ended", name, took)
 				}
 			}
 			h.wait(10 * time.Minute)
-			if once, every := h.came("orders.once"), h.came("orders.every"); len(once)+len(every) > 0 {
+			if once, every := h.arrivalTimes("orders.once"), h.arrivalTimes("orders.every"); len(once)+len(every) > 0 {
 				t.Errorf("cancelled schedules arrived at %s and %s", once, every)
 			}
 		})

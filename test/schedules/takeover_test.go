@@ -26,10 +26,10 @@ type handover struct {
 
 const handoverRules = "schedules.>=orders.>"
 
-// newHandover returns a handover. The stream no longer has the schedules' subjects; its stored schedules still fire.
+// newHandover returns a handover whose stream no longer has the schedules' subjects. Its stored schedules still fire.
 func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handover {
 	t.Helper()
-	st := besideServer(t, s, jetstream.FileStorage)
+	st := serverStage(t, s, jetstream.FileStorage)
 	nc := s.Connect(nats.Name("client"))
 	time.Sleep(time.Until(time.Now().Add(time.Second).Truncate(time.Second)))
 	sc := &scene{stage: st, t: t, name: "r", nc: nc, js: s.JetStream(nc), start: time.Now()}
@@ -43,8 +43,8 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 	return handover{sc, i}
 }
 
-// take takes the schedules over, and returns their fates by subject.
-func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Result {
+// takeOver takes the schedules over, and returns the results by subject.
+func (h handover) takeOver(change func(*schedules.TakeOver)) map[string]schedules.Result {
 	h.t.Helper()
 	o := h.inspect.TakeOver(false)
 	if change != nil {
@@ -58,8 +58,8 @@ func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Re
 	return all
 }
 
-// came returns the times since the start at which messages came for a target.
-func (h handover) came(target string) (times []string) {
+// arrivalTimes returns the times since the start at which messages for a target arrived.
+func (h handover) arrivalTimes(target string) (times []string) {
 	h.t.Helper()
 	for _, m := range h.stored("PLAN", h.own(target)) {
 		times = append(times, h.after(m.Time))
@@ -75,8 +75,8 @@ func (s *scene) plan(name, when, target string, headers ...string) {
 	}
 }
 
-// TestTakenOverFireOnce: each occurrence of a schedule that is taken over comes once, at its time: from the server
-// before, and from the broker afterwards.
+// TestTakenOverFireOnce: each occurrence of a schedule arrives once, at its time. Before the takeover the server fires
+// the schedule, and afterwards the broker.
 func TestTakenOverFireOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {
@@ -91,7 +91,7 @@ func TestTakenOverFireOnce(t *testing.T) {
 		h.wait(2 * time.Minute)
 		dry := h.inspect.TakeOver(true)
 		natstest.NoError(t, dry.MoveAll(context.Background(), "PLAN", func(schedules.Result) error { return nil }))
-		took := h.take(nil)
+		took := h.takeOver(nil)
 		for name, want := range map[string]schedules.Outcome{
 			"once": schedules.Taken, "soon": schedules.Kept, "every": schedules.Taken, "cron": schedules.Taken,
 			"fast":  schedules.Taken,
@@ -111,13 +111,13 @@ func TestTakenOverFireOnce(t *testing.T) {
 				"8m20s 9m10s 10m0s 10m50s",
 			"orders.cron": "2m59s 5m59s 8m59s",
 		} {
-			if got := strings.ReplaceAll(strings.Join(h.came(target), " "), "after ", ""); got != want {
+			if got := strings.ReplaceAll(strings.Join(h.arrivalTimes(target), " "), "after ", ""); got != want {
 				t.Errorf("%s arrived at %s\nwant %s", target, got, want)
 			}
 		}
-		fast := h.came("orders.fast")
+		fast := h.arrivalTimes("orders.fast")
 		if n := len(fast); n < 11*15-2 || n > 11*15 {
-			t.Errorf("every four seconds arrived %d times in eleven minutes, want all but those of five seconds", n)
+			t.Errorf("@every 4s arrived %d times in eleven minutes, want all except those within five seconds", n)
 		}
 		for i, at := range fast {
 			if i > 0 && at == fast[i-1] {
@@ -131,9 +131,9 @@ func TestTakenOverFireOnce(t *testing.T) {
 	})
 }
 
-// TestTakeOverInTrouble: an import that fails in the middle leaves a schedule in both places, and says so. After it is
-// repeated, the schedule is in one place. A schedule that was replaced on the server meanwhile is not kept in the
-// broker.
+// TestTakeOverInTrouble: an import that fails between its steps leaves a schedule on the server and in the broker, and
+// reports that. After a second import, only the broker has the schedule. If a client replaces a schedule on the server
+// during the import, the broker does not keep the schedule.
 func TestTakeOverInTrouble(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {
@@ -144,14 +144,14 @@ func TestTakeOverInTrouble(t *testing.T) {
 		meddleBy := func(pass func(question string) bool) { meddle.Store(&pass) }
 		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool { return !(*meddle.Load())(question) })
 		through := func(o *schedules.TakeOver) { o.Store.API.API = natstest.ProxyAPI }
-		// The import is interrupted before the deletion.
+		// This import fails before the deletion.
 		meddleBy(func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") })
-		for name, took := range h.take(through) {
+		for name, took := range h.takeOver(through) {
 			if took.Outcome != schedules.Doubled {
 				t.Errorf("%s: %+v, want both", name, took)
 			}
 		}
-		// The import is repeated. Meanwhile a client replaces b on the server.
+		// During the second import, a client replaces b on the server.
 		replaced := false
 		meddleBy(func(question string) bool {
 			if strings.HasPrefix(question, "STREAM.MSG.DELETE.") && !replaced {
@@ -167,7 +167,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 			}
 			return true
 		})
-		took := h.take(through)
+		took := h.takeOver(through)
 		if !replaced {
 			t.Error("nothing was replaced meanwhile")
 		}
@@ -175,24 +175,25 @@ func TestTakeOverInTrouble(t *testing.T) {
 			t.Errorf("again: %+v", took)
 		}
 		h.wait(11 * time.Minute)
-		if a, b := h.came("orders.a"), h.came("orders.b"); len(a) != 1 || a[0] != "after 10m0s" || len(b) != 0 {
+		if a, b := h.arrivalTimes("orders.a"), h.arrivalTimes("orders.b"); len(a) != 1 || a[0] != "after 10m0s" ||
+			len(b) != 0 {
 			t.Errorf("a arrived %v and b %v, want a once", a, b)
 		}
 	})
 }
 
-// TestTakeOverOfExistingSchedule: a schedule that the broker already has is not replaced.
+// TestTakeOverOfExistingSchedule: an import does not replace a schedule that the broker already has.
 func TestTakeOverOfExistingSchedule(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) { sc.plan("a", sc.at(10*time.Minute), "orders.a") })
 		h.home = "DELAY_TIMERS"
 		h.plan("a", h.at(20*time.Minute), "orders.a")
-		if took := h.take(nil)["a"]; took.Outcome != schedules.Kept || !strings.Contains(took.Why,
+		if took := h.takeOver(nil)["a"]; took.Outcome != schedules.Kept || !strings.Contains(took.Why,
 			"has a schedule of this subject") {
 			t.Errorf("%+v", took)
 		}
 		h.wait(21 * time.Minute)
-		if got := strings.Join(h.came("orders.a"), " "); got != "after 10m0s after 20m0s" {
+		if got := strings.Join(h.arrivalTimes("orders.a"), " "); got != "after 10m0s after 20m0s" {
 			t.Errorf("%s arrived, want each", got)
 		}
 	})

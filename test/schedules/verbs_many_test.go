@@ -14,9 +14,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// planned runs a broker with timers and schedules. Four have a target below orders: a timer, and three schedules whose
-// subjects do not show it. A schedule on a subject below orders and a timer have the target mail.
-func planned(t *testing.T, s *natstest.Server) (c *harness.TimerClient) {
+// startScene runs a broker with timers and schedules. A timer and three schedules have a target below orders; the
+// subjects of these schedules are not below orders. A timer and a schedule have a target below mail; the subject of
+// this schedule is below orders.
+func startScene(t *testing.T, s *natstest.Server) (c *harness.TimerClient) {
 	t.Helper()
 	cfg := harness.ScheduleConfig(t)
 	cfg.Schedules = append(cfg.Schedules, harness.ScheduleConfig(t).Schedules[1])
@@ -35,7 +36,7 @@ func planned(t *testing.T, s *natstest.Server) (c *harness.TimerClient) {
 		}
 	}
 	if seq, code := c.Schedule("orders.plan.x", "mail.x", harness.AtExpression(start.Add(time.Hour)), "p"); seq == 0 {
-		t.Fatalf("the schedule to mail is answered %d", code)
+		t.Fatalf("the answer to the schedule for mail is %d", code)
 	}
 	return c
 }
@@ -48,12 +49,12 @@ func keys(rows []store.Row) (all []string) {
 	return all
 }
 
-// TestSchedulesByTarget: a list and a forecast for a target have the schedules with that target, and no schedule whose
-// subject only looks like it.
+// TestSchedulesByTarget: a list and a forecast for a target have the schedules with that target, and no schedule of
+// which only the subject matches.
 func TestSchedulesByTarget(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := planned(t, s)
+		c := startScene(t, s)
 		i := harness.Inspect(t, s, harness.ScheduleConfig(t))
 		for target, want := range map[string]int{"": 6, "orders.>": 4, "orders.expire": 4, "mail.>": 2, "other.>": 0} {
 			l, err := i.Pending(t.Context(), inspect.PendingQuery{Target: target, Limit: 100, MaxRead: 1000})
@@ -64,11 +65,11 @@ func TestSchedulesByTarget(t *testing.T) {
 				Length: 24 * time.Hour, Step: time.Hour, Target: target, MaxRead: 1000,
 			})
 			if err != nil || f.Pending != uint64(want) || !f.Exact {
-				t.Errorf("for %q, %d are ahead, exactly %t: %v; want %d", target, f.Pending, f.Exact, err, want)
+				t.Errorf("the forecast for %q has %d messages, exact %t: %v; want %d", target, f.Pending, f.Exact, err, want)
 			}
 			f, err = i.Forecast(t.Context(), inspect.ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, Target: target})
 			if err != nil || f.Pending != uint64(want) {
-				t.Errorf("for %q, %d are ahead by a sample: %v; want %d", target, f.Pending, err, want)
+				t.Errorf("the sampled forecast for %q has %d messages: %v; want %d", target, f.Pending, err, want)
 			}
 		}
 		schedules := []string{"_schedule.schedules.orders.a", "_schedule.schedules.orders.b", "_schedule.schedules.orders.c"}
@@ -97,7 +98,7 @@ func TestSchedulesByTarget(t *testing.T) {
 					t.Errorf("the target of %s is %s", r.Key, r.Target)
 				}
 			}
-			var pages []string // one by one, in the order of the stream
+			var pages []string // pages of one timer, in the order of the stream
 			for after, before := uint64(0), uint64(0); ; {
 				l, err := c.Timers.List(t.Context(), tt.filter, store.Page{Start: after, Limit: 1})
 				if err != nil || len(l.Timers) > 0 && l.Timers[0].Generation < before {
@@ -110,14 +111,13 @@ func TestSchedulesByTarget(t *testing.T) {
 				before = l.Timers[0].Generation
 			}
 			if slices.Sort(pages); !slices.Equal(pages, tt.want) {
-				t.Errorf("%+v lists page by page %q, want %q", tt.filter, pages, tt.want)
+				t.Errorf("the pages of %+v list %q, want %q", tt.filter, pages, tt.want)
 			}
 		}
 	})
 }
 
-// TestForecastOfFewSchedules: a sample contains no schedule for a target, although there may be some. The forecast does
-// not claim to be exact.
+// TestForecastOfFewSchedules: if a sample contains no schedule for a target, the forecast does not claim to be exact.
 func TestForecastOfFewSchedules(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -129,21 +129,21 @@ func TestForecastOfFewSchedules(t *testing.T) {
 		look := inspect.ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, Target: "other.>", Sample: 20}
 		f, err := i.Forecast(t.Context(), look)
 		if err != nil || f.Exact || f.Pending != 0 {
-			t.Errorf("by a sample of 20 there are %d, exactly %t: %v; want none, not exactly", f.Pending, f.Exact, err)
+			t.Errorf("a sample of 20 has %d, exact %t: %v; want none, not exact", f.Pending, f.Exact, err)
 		}
 		look.MaxRead = 1000
 		if f, err = i.Forecast(t.Context(), look); err != nil || !f.Exact || f.Pending != 0 {
-			t.Errorf("reading all there are %d, exactly %t: %v; want none, exactly", f.Pending, f.Exact, err)
+			t.Errorf("the full scan has %d, exact %t: %v; want none, exact", f.Pending, f.Exact, err)
 		}
 	})
 }
 
-// TestBulkOnSchedules: a bulk request changes exactly the timers that its dry run counts, schedules included. The dry
-// run also reports the changes that would be refused.
+// TestBulkOnSchedules: a bulk request changes exactly the timers and schedules that its dry run counts. The dry run
+// also reports the changes that the broker would refuse.
 func TestBulkOnSchedules(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := planned(t, s)
+		c := startScene(t, s)
 		in := []*harness.Inbox{c.Subscribe("orders.>"), c.Subscribe("mail.>")}
 		start := time.Now()
 		bulk := func(b store.Bulk, want string) store.BulkResult {
@@ -168,16 +168,16 @@ func TestBulkOnSchedules(t *testing.T) {
 		unsealed := harness.CopyTimers(c.Timers)
 		unsealed.Policy.Keys = nil
 		if d, err := unsealed.Bulk(t.Context(), move); err != nil || d.Refused > 0 || d.Sealed {
-			t.Errorf("a dry run without the secret says %+v, %v", d, err)
+			t.Errorf("a dry run without the secret returns %+v, %v", d, err)
 		}
 		move.DryRun, move.Page.UpTo = false, dry.UpTo
 		if d, err := unsealed.Bulk(t.Context(), move); err != nil || d.Refused != 3 || !d.Sealed {
-			t.Errorf("without the secret, the result is %+v, %v; want the schedules refused", d, err)
+			t.Errorf("without the secret, the result is %+v, %v; want a refusal of the schedules", d, err)
 		}
 		bulk(move, "3 map[moved:3] 0")
 		time.Sleep(time.Until(start.Add(89 * time.Minute)))
 		if got := harness.Bodies(in[0].Arrivals()) + harness.Bodies(in[1].Arrivals()); got != "m p" {
-			t.Errorf("before they are due %q arrived", got)
+			t.Errorf("%q arrived early", got)
 		}
 		cancel := store.Bulk{Verb: timer.Cancel, Filter: far.Filter, DryRun: true}
 		bulk(cancel, "4 map[] 0")
@@ -185,7 +185,7 @@ func TestBulkOnSchedules(t *testing.T) {
 		bulk(cancel, "4 map[cancelled:4] 0")
 		time.Sleep(3 * time.Hour)
 		if got := harness.Bodies(in[0].Arrivals()); got != "" {
-			t.Errorf("%q arrived although it was cancelled", got)
+			t.Errorf("the cancelled %q arrived", got)
 		}
 		c.CheckNoTimersBut("DELAY_DEAD")
 	})
@@ -196,31 +196,31 @@ func TestBulkOnSchedules(t *testing.T) {
 func TestTenantsSchedules(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := planned(t, s)
+		c := startScene(t, s)
 		var l store.Listing
 		c.CallService(&l, "delayctl.timers.schedules.orders", `{"state":"pending"}`)
 		if got := keys(l.Timers); len(got) != 3 || got[0] != "_schedule.schedules.orders.a" {
-			t.Errorf("below schedules.orders there are %q, want the three", got)
+			t.Errorf("the list below schedules.orders has %q, want the three schedules", got)
 		}
 		l = store.Listing{}
 		c.CallService(&l, "delayctl.timers.orders", `{"target":"orders.>"}`)
 		if got := keys(l.Timers); !slices.Equal(got, []string{"k"}) {
-			t.Errorf("below orders, to orders there are %q, want no schedule", got)
+			t.Errorf("the list below orders with a target below orders has %q, want no schedule", got)
 		}
 		var d store.BulkResult
 		c.CallService(&d, "delayctl.cancel-all.orders", `{"target":"orders.>"}`)
 		if d.Outcomes[timer.Cancelled] != 1 {
-			t.Errorf("a client with the right to cancel below orders did %+v, want the timer alone", d)
+			t.Errorf("a client with the right to cancel below orders cancelled %+v, want only the timer", d)
 		}
 		d = store.BulkResult{}
 		c.CallService(&d, "delayctl.cancel-all.schedules.orders", `{}`)
 		if d.Outcomes[timer.Cancelled] != 3 {
-			t.Errorf("a client with the right to cancel below schedules.orders did %+v, want the three", d)
+			t.Errorf("a client with the right to cancel below schedules.orders cancelled %+v, want the three schedules", d)
 		}
 		d = store.BulkResult{}
 		c.CallService(&d, "delayctl.cancel-all", `{"target":"mail.>"}`)
 		if d.Outcomes[timer.Cancelled] != 2 {
-			t.Errorf("a client with the right to cancel all did %+v, want the timer and the schedule to mail", d)
+			t.Errorf("a client with the right to cancel all cancelled %+v, want the timer and the schedule for mail", d)
 		}
 	})
 }

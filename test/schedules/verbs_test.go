@@ -16,7 +16,7 @@ import (
 
 // This file tests schedules in the server's format as operators see them: as timers with the name _schedule.<subject>.
 
-// doVerb sends a verb about the schedule of a subject to the control service.
+// doVerb sends a request about the schedule of a subject to the control service.
 func doVerb(c *harness.Client, verb, schedule, body string) (a store.Answer) {
 	c.T.Helper()
 	if code := c.CallService(&a, "delayctl.timer."+verb+"._schedule."+schedule, body); code != "" {
@@ -25,7 +25,7 @@ func doVerb(c *harness.Client, verb, schedule, body string) (a store.Answer) {
 	return a
 }
 
-// checkVerb expects an outcome of a verb, and the schedule's own target in the answer.
+// checkVerb is like doVerb, and expects this outcome and this target in the answer.
 func checkVerb(c *harness.Client, want timer.Outcome, target, verb, schedule, body string) store.Answer {
 	c.T.Helper()
 	a := doVerb(c, verb, schedule, body)
@@ -35,13 +35,13 @@ func checkVerb(c *harness.Client, want timer.Outcome, target, verb, schedule, bo
 	return a
 }
 
-// expecting returns the header of a request that replaces only a schedule with this sequence.
-func expecting(sequence uint64) []string {
+// expectHeader returns the header of a request that replaces only a schedule with this sequence.
+func expectHeader(sequence uint64) []string {
 	return []string{"Nats-Expected-Last-Subject-Sequence", fmt.Sprint(sequence)}
 }
 
-// TestVerbsOnSchedules: a schedule that fires once can be read, moved, fired and cancelled by its name. Afterwards its
-// client gets the answers that the server gives after another client has replaced or ended a schedule.
+// TestVerbsOnSchedules: a schedule that fires once can be read, moved, fired and cancelled by its name. Afterwards the
+// schedule's client gets the answers that the server gives after another client has replaced or ended a schedule.
 func TestVerbsOnSchedules(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -60,22 +60,22 @@ func TestVerbsOnSchedules(t *testing.T) {
 		a := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
 		again := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
 		if !a.Due.Equal(start.Add(10*time.Minute)) || again.Generation != a.Generation {
-			t.Errorf("the move by ten minutes returns %+v, and repeated %+v", a, again)
+			t.Errorf("the move by ten minutes returns %+v, and the repeated move %+v", a, again)
 		}
 		checkVerb(c, timer.Fired, "orders.fired", "fire", "schedules.orders.fired", "")
 		if a := checkVerb(c, timer.Cancelled, "orders.gone", "cancel", "schedules.orders.gone",
 			fmt.Sprintf(`{"generation":%d}`, gone)); a.Generation != gone {
-			t.Errorf("cancel is answered %+v, want generation %d", a, gone)
+			t.Errorf("the answer to cancel is %+v, want generation %d", a, gone)
 		}
 		checkVerb(c, timer.NotFound, "", "cancel", "schedules.orders.none", "")
-		if _, code := ask("moved", 2*time.Hour, expecting(moved)...); code != 10071 {
-			t.Errorf("a request that expects the moved schedule is answered %d, want 10071", code)
+		if _, code := ask("moved", 2*time.Hour, expectHeader(moved)...); code != 10071 {
+			t.Errorf("the answer to a request that expects the moved schedule is %d, want 10071", code)
 		}
-		if _, code := ask("gone", 2*time.Hour, expecting(gone)...); code != 10071 {
-			t.Errorf("a request that expects the cancelled schedule is answered %d, want 10071", code)
+		if _, code := ask("gone", 2*time.Hour, expectHeader(gone)...); code != 10071 {
+			t.Errorf("the answer to a request that expects the cancelled schedule is %d, want 10071", code)
 		}
-		if seq, code := ask("gone", 20*time.Minute, expecting(0)...); seq <= gone {
-			t.Errorf("a request that expects no schedule, after the cancel, is answered %d, %d", seq, code)
+		if seq, code := ask("gone", 20*time.Minute, expectHeader(0)...); seq <= gone {
+			t.Errorf("after the cancel, the answer to a request that expects no schedule is %d, %d", seq, code)
 		}
 		synctest.Wait()
 		harness.CheckBodies(t, in.Arrivals(), "fired")
@@ -86,7 +86,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 			"Delay-Msg-Id": "1",
 		} {
 			if is := got.Header.Get(name); is != want {
-				t.Errorf("of the moved schedule, %s is %q, want %q", name, is, want)
+				t.Errorf("the moved schedule has %s %q, want %q", name, is, want)
 			}
 		}
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 2)
@@ -97,8 +97,8 @@ func TestVerbsOnSchedules(t *testing.T) {
 	})
 }
 
-// TestMovedScheduleIsNotItsID: after an operator has moved a schedule, the id of the client's request does not identify
-// the schedule any more.
+// TestMovedScheduleIsNotItsID: after an operator has moved a schedule, a client's request with the first request's id
+// is not a duplicate.
 func TestMovedScheduleIsNotItsID(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -110,7 +110,7 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 			return seq
 		}
 		ask(2*time.Hour, "first")
-		time.Sleep(time.Hour) // longer than an id is remembered
+		time.Sleep(time.Hour) // longer than the duplicate window of an id
 		a := checkVerb(c, timer.Moved, "orders.x", "move", "schedules.orders.x", `{"by":"1h"}`)
 		time.Sleep(time.Minute)
 		if seq := ask(90*time.Minute, "second"); seq <= a.Generation {
@@ -121,9 +121,9 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 	})
 }
 
-// TestVerbsOnRepeatingSchedules: a repeating schedule is paused, resumed, moved, given another table, and fired by
-// request, by its name. The extra message is like those of its occurrences. A client that has only the sequence of its
-// acknowledgement can still replace the schedule, paused or not.
+// TestVerbsOnRepeatingSchedules: requests with the name of a repeating schedule pause, resume, move and fire the
+// schedule, and change its table. The message of the extra firing has the headers of an occurrence. A client that has
+// only the sequence of its acknowledgement can still replace the schedule, paused or not.
 func TestVerbsOnRepeatingSchedules(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -145,13 +145,13 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 			"Delay-Schedule-Next": start.Add(time.Hour).UTC().Format(time.RFC3339Nano),
 		} {
 			if is := first.Get(header); is != want {
-				t.Errorf("of the extra delivery, %s is %q, want %q", header, is, want)
+				t.Errorf("the extra delivery has %s %q, want %q", header, is, want)
 			}
 		}
 		harness.CheckExactly(t, in, start.Add(time.Hour), 1)
 		checkVerb(c, timer.Moved, "mail.a", "move", name, `{"by":"10m"}`)
 		harness.CheckExactly(t, in, start.Add(2*time.Hour+10*time.Minute), 2)
-		harness.CheckExactly(t, in, start.Add(3*time.Hour), 3) // by the table
+		harness.CheckExactly(t, in, start.Add(3*time.Hour), 3) // due by the table
 		checkVerb(c, timer.Paused, "mail.a", "pause", name, "")
 		time.Sleep(150 * time.Minute) // until 5h30m
 		checkVerb(c, timer.Paused, "mail.a", "get", name, "")
@@ -159,11 +159,11 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		checkVerb(c, timer.Pending, "mail.a", "resume", name, fmt.Sprintf(`{"series":%d}`, g))
 		harness.CheckExactly(t, in, start.Add(6*time.Hour), 4)
 		checkVerb(c, timer.Paused, "mail.a", "pause", name, "")
-		if _, code := c.Schedule(name, "mail.b", "@every 1h", "b", expecting(g+100)...); code != 10071 {
-			t.Errorf("a request that expects another sequence is answered %d", code)
+		if _, code := c.Schedule(name, "mail.b", "@every 1h", "b", expectHeader(g+100)...); code != 10071 {
+			t.Errorf("the answer to a request that expects another sequence is %d", code)
 		}
-		if seq, code := c.Schedule(name, "mail.b", "@every 1h", "b", expecting(g)...); seq <= g {
-			t.Errorf("a request that expects the right sequence is answered %d, %d", seq, code)
+		if seq, code := c.Schedule(name, "mail.b", "@every 1h", "b", expectHeader(g)...); seq <= g {
+			t.Errorf("the answer to a request that expects the right sequence is %d, %d", seq, code)
 		}
 		harness.CheckExactly(t, in, start.Add(7*time.Hour), 5)
 		checkVerb(c, timer.Cancelled, "mail.b", "cancel", name, "")
@@ -174,12 +174,11 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 	})
 }
 
-// TestScheduleWithAnotherTarget: a request that names a target does not change a schedule that has another target by
-// now.
+// TestScheduleWithAnotherTarget: a request with a target does not change a schedule that has another target.
 func TestScheduleWithAnotherTarget(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := planned(t, s)
+		c := startScene(t, s)
 		for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Fire} {
 			w := store.Change{Request: timer.Request{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
 			if a := c.Check(w, timer.Conflict, 0); a.Why != "its target is orders.expire" {
@@ -194,8 +193,8 @@ func TestScheduleWithAnotherTarget(t *testing.T) {
 	})
 }
 
-// TestForgedDelivery: the headers of a schedule's delivery that a client writes on its own timer are not believed
-// without the broker's seal.
+// TestForgedDelivery: the broker does not believe headers of a schedule's delivery on a client's own timer, since they
+// have no seal.
 func TestForgedDelivery(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -205,13 +204,13 @@ func TestForgedDelivery(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		got := in.Arrivals()
 		if len(got) != 1 || got[0].Header.Get("Delay-Scheduler") != "" || got[0].Header.Get("Nats-Rollup") != "" {
-			t.Errorf("%+v arrived, want it without the headers of the broker", got)
+			t.Errorf("%+v arrived, want the message without the headers of the broker", got)
 		}
 	})
 }
 
-// TestScheduleThatItsTargetRefuses: a request with a TTL or a rollup that the target's stream does not allow is
-// refused, as by the server. If the account has no stream for the target, the schedule is stored.
+// TestScheduleThatItsTargetRefuses: the broker refuses a TTL or a rollup that the target's stream does not allow, like
+// the server. If the account has no stream for the target, the broker stores the schedule.
 func TestScheduleThatItsTargetRefuses(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {

@@ -21,7 +21,7 @@ type sample struct {
 	pid     int
 	program string
 	at      float64  // seconds
-	stack   []string // functions, the innermost first
+	stack   []string // the functions, with the innermost one first
 }
 
 func main() {

@@ -28,7 +28,7 @@ func contains(stack []string, word string) bool {
 
 // A turn is the time from the start of a load to the start of the next load.
 type turn struct {
-	from, published, to float64 // seconds; published is the time of the load's last sample
+	from, published, to float64 // in seconds; published is the time of the load's last sample
 	samples             []sample
 	roles               map[int]string // by process
 }
@@ -85,7 +85,7 @@ func rolesOf(all []sample) map[int]string {
 }
 
 // print prints the CPU time of the parts of each process, in microseconds per message. A sample stands for perSample
-// microseconds per message. The columns are the time of the publishing, the time from then to the due time, the time
+// microseconds per message. The columns are the CPU time during the publishes, from the last publish to the due time,
 // after the due time, and the sum.
 func (t turn) print(to io.Writer, perSample, due float64) {
 	const phases = 3
