@@ -55,8 +55,8 @@ func TestSchedulesAsTheServer(t *testing.T) {
 	checkTables(t, all)
 }
 
-// compare runs rules with the server, and then with a broker. The clock of each begins at begin. If downtime is not zero,
-// compare stops the server and the broker for that duration.
+// compare runs rules with the server, and then with a broker. The clock of each begins at begin. If downtime is not
+// zero, compare stops the server and the broker for that duration.
 func compare(t *testing.T, all []rule, downtime time.Duration, begin time.Time) []result {
 	t.Helper()
 	results := make([]result, len(all))
