@@ -24,34 +24,34 @@ func TestMain(m *testing.M) { harness.Main(m) }
 
 const accountsConf = "../permissions/accounts.conf"
 
-// TestTenantsShareBrokerAcrossAccounts runs one broker for tenants in accounts of their own, with the imports and
-// exports of permissions/accounts.conf. Messages reach streams and core subscribers, and refusals reach the broker, in
-// both settings of DELAY_DELIVER.
+// TestTenantsShareBrokerAcrossAccounts runs one broker for tenants with an account each, with the imports and exports
+// of permissions/accounts.conf. Messages reach streams and core subscribers, and refusals reach the broker, in both
+// settings of DELAY_DELIVER.
 func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	for _, modes := range []string{"auto", "*.stored.>=stream,*.core.>=core,auto"} {
-		if err := onAccounts(t, accountsConf, modes, accountsWork); err != nil {
+		if err := runOnAccounts(t, accountsConf, modes, accountsWork); err != nil {
 			t.Errorf("DELAY_DELIVER=%s: %v", modes, err)
 		}
 	}
 }
 
-// TestAnswersBetweenAccounts: a client in another account gets answers about timers only if the broker has the right to
-// answer there.
+// TestAnswersBetweenAccounts: a client in another account gets answers about timers only if the broker may publish on
+// the client's reply subjects.
 func TestAnswersBetweenAccounts(t *testing.T) {
 	t.Parallel()
 	file := changedAccounts(t, "broker-control.conf", func(text string) string {
-		return strings.Replace(text, strconv.Quote(answerElsewhere), "", 1)
+		return strings.Replace(text, strconv.Quote(accountsReply), "", 1)
 	})
-	err := onAccounts(t, file, "auto", accountsWork)
+	err := runOnAccounts(t, file, "auto", accountsWork)
 	if err == nil || !strings.Contains(err.Error(), "asks delayctl.timer.get.") {
 		t.Errorf("without the right: %v, want a get without an answer", err)
 	}
 }
 
-// TestEveryImportIsNeeded removes each import, export and response threshold from permissions/accounts.conf in turn:
-// without it, the scene fails.
+// TestEveryImportIsNeeded removes each import, export and response threshold from permissions/accounts.conf in turn.
+// Each removal makes the scene fail.
 func TestEveryImportIsNeeded(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestEveryImportIsNeeded(t *testing.T) {
 	}
 	for _, cut := range append(imports, thresholds...) {
 		file := changedAccounts(t, "accounts.conf", func(text string) string { return text[:cut[0]] + text[cut[1]:] })
-		err := onAccounts(t, file, "auto", accountsWork)
+		err := runOnAccounts(t, file, "auto", accountsWork)
 		if err == nil {
 			t.Errorf("nothing breaks without %s", text[cut[0]:cut[1]])
 		}
@@ -88,11 +88,11 @@ func changedAccounts(t *testing.T, name string, change func(string) string) stri
 }
 
 // onAccounts runs a scene on a server with a configuration file.
-func onAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err error) {
+func runOnAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err error) {
 	t.Helper()
 	opts, err := server.ProcessConfigFile(file)
 	if err != nil {
-		return err // an import without its export
+		return err // the server refuses an import without its export
 	}
 	natstest.BubbleWith(t, *opts, func(_ *testing.T, s *natstest.Server) {
 		err = scene(&stage{Server: s, modes: modes})
@@ -111,33 +111,33 @@ func accountsWork(s *stage) error {
 	}
 	defer stop()
 
-	// A tenant may have to write its name between the delay and the subject: see accounts.conf.
+	// In some variants of accounts.conf, a tenant writes its name between the delay and the subject.
 	names := map[string]string{"orders": "", "payments": "payments."}
-	heard := make(map[string]func() map[string]int)
+	received := make(map[string]func() map[string]int)
 	for tenant, name := range names {
 		js := s.JetStream(s.as(tenant, tenant[:1]))
 		if err := targets(ctx, js, tenant); err != nil {
 			return err
 		}
-		if heard[tenant], err = s.listen(js.Conn(), tenant+".core.>", "delaydead.>"); err != nil {
+		if received[tenant], err = s.listen(js.Conn(), tenant+".core.>", "delaydead.>"); err != nil {
 			return err
 		}
 		if err := requests(ctx, js, tenant, name); err != nil {
 			return err
 		}
 	}
-	// Naming the other tenant does not help. Payments has no import for the subjects of orders; for orders, a subject
-	// below "payments" is one of its own.
+	// A tenant reaches no target of the other tenant. Payments has no import for the subjects of orders. For orders, a
+	// subject below "payments" is a target of orders.
 	js := s.JetStream(s.as("payments", "p"))
 	if _, err := js.Publish(ctx, "delay.10s.orders.core.x", nil,
 		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
-		return fmt.Errorf("payments may ask for orders: %v", err)
+		return fmt.Errorf("payments may request a delay to orders: %v", err)
 	}
 	if _, err := s.JetStream(s.as("orders", "o")).Publish(ctx, "delay.10s.payments.core.x", nil); err != nil {
 		return err
 	}
 
-	time.Sleep(80 * time.Second) // 20 s after the last was due: no server should still wait for an answer
+	time.Sleep(80 * time.Second) // 20 s after the last due time, no server should still wait for an answer
 	for _, account := range []string{"ORDERS", "PAYMENTS"} {
 		a, err := s.Server.Server().LookupAccount(account)
 		if err != nil {
@@ -149,7 +149,7 @@ func accountsWork(s *stage) error {
 	}
 	time.Sleep(15 * time.Minute) // the last delivery is due after 10 minutes
 	for tenant := range names {
-		if err := s.tenantGot(ctx, tenant, heard[tenant]()); err != nil {
+		if err := s.checkReceived(ctx, tenant, received[tenant]()); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func accountsWork(s *stage) error {
 }
 
 // tenantGot checks the messages that a tenant received, and the messages in its stream.
-func (s *stage) tenantGot(ctx context.Context, tenant string, got map[string]int) error {
+func (s *stage) checkReceived(ctx context.Context, tenant string, got map[string]int) error {
 	want := map[string]int{tenant + ".core.x": 4, "delaydead.undelivered." + tenant + ".full.x": 1}
 	if tenant == "orders" {
 		want["delaydead.undelivered.orders.payments.core.x"] = 1
@@ -175,7 +175,7 @@ func (s *stage) tenantGot(ctx context.Context, tenant string, got map[string]int
 	return nil
 }
 
-// requests requests a delay in each way that a tenant may, and tries to publish between the lanes.
+// requests requests a delay in each form that a tenant may use, and tries to publish between the lanes.
 func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) error {
 	for _, subject := range []string{
 		"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x",
@@ -201,7 +201,7 @@ func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) 
 		return fmt.Errorf("%s asks %s: %w", tenant, ask, err)
 	}
 	if !strings.Contains(string(answer.Data), `"outcome":"pending"`) {
-		return fmt.Errorf("%s asks %s, and the answer is %s", tenant, ask, answer.Data)
+		return fmt.Errorf("the answer to %s on %s is %s", tenant, ask, answer.Data)
 	}
 	if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
 		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
@@ -210,7 +210,7 @@ func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) 
 	return nil
 }
 
-// targets creates a stream that stores its messages, and a full stream.
+// targets creates a stream with room, and a full stream.
 func targets(ctx context.Context, js jetstream.JetStream, tenant string) error {
 	for _, c := range []jetstream.StreamConfig{
 		{Name: "STORED", Subjects: []string{tenant + ".stored.>"}},

@@ -19,7 +19,7 @@ import (
 // A tenant is a user in one of the configurations in test/permissions.
 type tenant struct {
 	name   string
-	prefix string // of the broker that it uses
+	prefix string // the DELAY_PREFIX of the tenant's broker
 	*harness.Client
 	got *harness.Inbox
 }
@@ -32,7 +32,8 @@ func connect(t *testing.T, s *natstest.Server, name string, opts ...nats.Option)
 }
 
 // tenantsOn starts a server with a configuration, and one broker for each tenant.
-func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *testing.T, orders, payments *tenant)) {
+func startTenants(t *testing.T, file string, prefixes map[string]string, f func(t *testing.T, orders,
+	payments *tenant)) {
 	t.Helper()
 	natstest.BubbleWith(t, natstest.Options(t, file), func(t *testing.T, s *natstest.Server) {
 		for name, prefix := range prefixes {
@@ -48,14 +49,14 @@ func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *
 	})
 }
 
-// request publishes as this tenant, and reports whether the server answered that the id is a duplicate.
+// request publishes as this tenant, and reports whether the acknowledgement is a duplicate.
 func (x *tenant) request(target, id string) (duplicate bool) {
 	x.T.Helper()
 	return x.Publish(x.prefix+".1m."+target, x.name, "Nats-Msg-Id", id).Duplicate
 }
 
-// checkApart publishes with the same id for both tenants. Each receives its own message once, and none of the other
-// tenant.
+// checkApart publishes with the same id for both tenants. Each tenant receives its own message once, and no message of
+// the other tenant.
 func checkApart(t *testing.T, orders, payments *tenant) {
 	t.Helper()
 	for _, x := range []*tenant{orders, payments} {
@@ -63,15 +64,15 @@ func checkApart(t *testing.T, orders, payments *tenant) {
 			t.Errorf("the id of %s counts as a duplicate", x.name)
 		}
 		if !x.request(x.name+".expire", "42") {
-			t.Errorf("an id that %s uses twice is no duplicate", x.name)
+			t.Errorf("the second message of %s with the same id is not a duplicate", x.name)
 		}
 	}
-	// Neither can publish to the other's subjects or lanes, under its own prefix or the other's.
+	// No tenant can publish to the other tenant's subjects or lanes, with either prefix.
 	for _, pair := range [][2]*tenant{{orders, payments}, {payments, orders}} {
 		x, other := pair[0], pair[1]
 		for _, subject := range []string{other.prefix + ".1m." + other.name + ".forged",
 			x.prefix + ".1m." + other.name + ".forged", other.name + ".forged"} {
-			// In accounts of their own, both have subjects of these names.
+			// With an account each, both tenants have subjects of these names.
 			if harness.Accepts(x.JS, subject, x.name) && x.prefix != other.prefix {
 				t.Errorf("%s may publish on %s", x.name, subject)
 			}
@@ -89,30 +90,30 @@ func checkApart(t *testing.T, orders, payments *tenant) {
 // TestTenantsByAccount: each tenant has its own account and its own broker.
 func TestTenantsByAccount(t *testing.T) {
 	t.Parallel()
-	tenantsOn(t, "../permissions/isolated-accounts.conf", map[string]string{"orders": "delay", "payments": "delay"},
+	startTenants(t, "../permissions/isolated-accounts.conf", map[string]string{"orders": "delay", "payments": "delay"},
 		checkApart)
 }
 
 // TestTenantsByPrefix: each tenant has its own prefix and its own broker, in one account.
 func TestTenantsByPrefix(t *testing.T) {
 	t.Parallel()
-	tenantsOn(t, "../permissions/isolated-prefixes.conf",
+	startTenants(t, "../permissions/isolated-prefixes.conf",
 		map[string]string{"orders": "orders-delay", "payments": "payments-delay"}, checkApart)
 }
 
-// TestTenantsShareMessageIDs: tenants of one broker share their message ids, in one account or in several. The second
-// message with an id is acknowledged but never delivered.
+// TestTenantsShareMessageIDs: tenants of one broker share their message ids, in one account or in several. The server
+// acknowledges the second message with an id and does not store it.
 func TestTenantsShareMessageIDs(t *testing.T) {
 	t.Parallel()
 	for file, name := range map[string]string{tenantsConf: "orders.", accountsConf: ""} {
-		err := onAccounts(t, file, "auto", func(s *stage) error {
+		err := runOnAccounts(t, file, "auto", func(s *stage) error {
 			stop, err := s.provisionAndRun()
 			if err != nil {
 				return err
 			}
 			defer stop()
 			orders, payments := s.as("orders", "o"), s.as("payments", "p")
-			heard, err := s.listen(payments, "payments.>")
+			received, err := s.listen(payments, "payments.>")
 			if err != nil {
 				return err
 			}
@@ -125,8 +126,8 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if time.Sleep(time.Hour); !ack.Duplicate || len(heard()) != 0 {
-				return errors.New("tenants no longer share their ids: correct permissions/README.md")
+			if time.Sleep(time.Hour); !ack.Duplicate || len(received()) != 0 {
+				return errors.New("tenants do not share their ids: correct permissions/README.md")
 			}
 			return nil
 		})
@@ -136,8 +137,8 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 	}
 }
 
-// TestRefusedPublishTimesOut: a client publishes without the right to do so. The publish gets no answer and times out;
-// the error handler receives an error that names the subject.
+// TestRefusedPublishTimesOut: a publish without permission gets no answer and times out. The error handler of the
+// connection receives an error with the subject.
 func TestRefusedPublishTimesOut(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
@@ -155,7 +156,7 @@ func TestRefusedPublishTimesOut(t *testing.T) {
 			t.Errorf("the publish ended with %v, want %v", err, context.DeadlineExceeded)
 		}
 		if got := time.Since(start); got != timeout {
-			t.Errorf("it ended after %s, want the %s of its context", got, timeout)
+			t.Errorf("the publish ended after %s, want %s, the timeout of its context", got, timeout)
 		}
 		select {
 		case err := <-reported:
@@ -169,10 +170,10 @@ func TestRefusedPublishTimesOut(t *testing.T) {
 	})
 }
 
-// TestAnswersGoAnywhere: NATS does not check the reply subject of a publish. A tenant can have the acknowledgement of
-// its own request sent to any subject of its account: to a subject of another tenant, even after a delay; to an
-// internal subject, where it does nothing; or to a publish that waits for an answer, see TestForgedAckLosesNothing.
-// Acknowledgements do not leave the account.
+// TestAnswersGoAnywhere: NATS does not check the reply subject of a publish. A tenant can make the server put the
+// acknowledgement of the tenant's request on any subject of the account. This may be a subject of another tenant, even
+// after a delay, or an internal subject, where the acknowledgement has no effect. TestForgedAckLosesNothing covers the
+// reply subject of another publish. Acknowledgements do not leave the account.
 func TestAnswersGoAnywhere(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{

@@ -16,9 +16,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadUserOnCluster shows why the reader needs readOnCluster. On a cluster, a reader at the end of a stream asks
-// the leader whether the replica with its consumer has all messages; without an answer it creates another consumer.
-// The test needs real servers and real time.
+// TestReadUserOnCluster: the reader's user needs the right readOnCluster. On a cluster, a reader at the end of a stream
+// asks the leader whether the replica with the reader's consumer has all messages. Without an answer, the reader
+// creates another consumer. The test needs real servers and real time.
 func TestReadUserOnCluster(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -43,13 +43,13 @@ func TestReadUserOnCluster(t *testing.T) {
 	for _, reader := range []string{"delay-read", "delay-read-less"} {
 		runReader(t, url, reader, func() { anew <- reader })
 	}
-	// Both readers ask after the same time, and only one gets an answer. The test waits for two events, so that the
-	// other reader has had time for a wrong one.
+	// Both readers ask at the same intervals, and only one reader gets answers. The test waits for two new consumers of
+	// the other reader. In this time, the reader with answers should create none.
 	for range 2 {
 		select {
 		case reader := <-anew:
 			if reader != "delay-read-less" {
-				t.Fatal("the reader creates another consumer although it has all rights")
+				t.Fatal("the reader with all rights creates another consumer")
 			}
 		case <-time.After(time.Minute):
 			t.Fatalf("nothing breaks without %s", readOnCluster)
@@ -67,7 +67,7 @@ func dial(t *testing.T, url, user, password string) *nats.Conn {
 	return nc
 }
 
-// runReader runs a broker whose read connection has a user, and calls anew when the reader creates another consumer.
+// runReader runs a broker whose read connection has this user. It calls anew when the reader creates another consumer.
 func runReader(t *testing.T, url, reader string, anew func()) {
 	t.Helper()
 	cfg, err := (&stage{}).config()

@@ -27,17 +27,17 @@ func withoutCreate() server.Options {
 	}}
 }
 
-// asAll provisions with all rights.
-func asAll(t *testing.T, s *natstest.Server, ladderOf string) *harness.Client {
+// provisionAll provisions with all rights.
+func provisionAll(t *testing.T, s *natstest.Server, ladderOf string) *harness.Client {
 	t.Helper()
 	cfg := broker.Config{Ladder: harness.Ladder(t, ladderOf), MaxOwners: 3}
 	harness.StartBroker(t, s, cfg, nats.UserInfo("all", "a")).Stop()
 	return harness.WrapConn(t, s.Connect(nats.UserInfo("all", "a")))
 }
 
-// TestRightsToCreateAreNotNeeded: a broker whose configuration lets it create streams, and whose user has no right to,
-// serves the existing streams. If nothing is to be changed, it sends no request, so none is refused. If the levels
-// differ, the streams keep their subjects, and one log line names the right.
+// TestRightsToCreateAreNotNeeded: a broker whose configuration allows new streams, but whose user may not create any,
+// serves the existing streams. If the streams need no change, the broker sends no request to change them. If the levels
+// differ, the streams keep their subjects, and one log line names the missing right.
 func TestRightsToCreateAreNotNeeded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -48,7 +48,7 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 		{"one level less", "1s 1m", 1},
 	} {
 		natstest.SubtestWith(t, tt.name, withoutCreate(), func(t *testing.T, s *natstest.Server) {
-			c := asAll(t, s, "1s 5s 1m")
+			c := provisionAll(t, s, "1s 5s 1m")
 			in := c.Subscribe("orders.>")
 			log := harness.NewCountingLog()
 			began := time.Now()
@@ -78,7 +78,7 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 		fails bool
 	}{{"DELAY_5s", true}, {"DELAY_OWNERS", false}} {
 		natstest.SubtestWith(t, tt.gone, withoutCreate(), func(t *testing.T, s *natstest.Server) {
-			c := asAll(t, s, "1s 5s 1m")
+			c := provisionAll(t, s, "1s 5s 1m")
 			c.Remove(tt.gone)
 			log := harness.NewCountingLog()
 			began := time.Now()

@@ -24,10 +24,10 @@ import (
 )
 
 // This file tests tenants that share an account, with the rights of permissions/tenants.conf. NATS checks the subjects
-// on which they publish, and not the reply subjects.
+// on which the tenants publish, and not their reply subjects.
 
-// asTenants runs a broker and the tenants of tenants.conf. The tenant "orders" has some more rights to publish.
-func asTenants(
+// runTenants runs a broker and the tenants of tenants.conf. The tenant "orders" may also publish on the given subjects.
+func runTenants(
 	t *testing.T, cfg broker.Config, more []string, f func(t *testing.T, admin, orders, payments *harness.Client),
 ) {
 	opts := natstest.Options(t, tenantsConf)
@@ -43,12 +43,12 @@ func asTenants(
 	})
 }
 
-// TestForgedAckLosesNothing: a tenant sees the reply subject of a delivery to itself, guesses others from it, and
-// has the server send the acknowledgements of its own requests there. The message of another tenant, whose stream is
-// silent at the time, still waits for its own acknowledgement.
+// TestForgedAckLosesNothing: a tenant sees the reply subject of one of its deliveries, and guesses other reply
+// subjects. It makes the server put the acknowledgements of the tenant's own requests there. A message for another
+// tenant, whose stream is silent at the time, still waits for the acknowledgement of that stream.
 func TestForgedAckLosesNothing(t *testing.T) {
 	t.Parallel()
-	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
+	runTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
 		payments.SilentTarget("payments.capture")
 		var reply string
 		natstest.Handle(t, orders.NC, "orders.>", func(m *nats.Msg) { reply = m.Reply })
@@ -57,7 +57,7 @@ func TestForgedAckLosesNothing(t *testing.T) {
 		time.Sleep(5*time.Second + 100*time.Millisecond)
 		synctest.Wait()
 		i := strings.LastIndexByte(reply, '.')
-		neighbours := neighboursOf(reply[i+1:])
+		neighbours := guessTokens(reply[i+1:])
 		if len(neighbours) < 100 {
 			t.Fatalf("%q has only %d neighbours", reply, len(neighbours))
 		}
@@ -72,8 +72,8 @@ func TestForgedAckLosesNothing(t *testing.T) {
 	})
 }
 
-// neighboursOf returns guesses at other tokens: the numbers after a token, in several notations.
-func neighboursOf(token string) []string {
+// guessTokens returns guesses of other tokens: the numbers after a token, in several notations.
+func guessTokens(token string) []string {
 	var all []string
 	for k := range uint64(100) {
 		for _, base := range []int{10, 16, 36} {
@@ -93,11 +93,12 @@ func neighboursOf(token string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == token })
 }
 
-// TestOwnStreamAcknowledgesNoDelivery: a subscriber of a target sees the reply subject of each delivery. It can have
-// one of the broker's own streams send an acknowledgement there. That does not count as the target's.
+// TestOwnStreamAcknowledgesNoDelivery: a subscriber of a target sees the reply subject of each delivery. It can make
+// one of the broker's own streams put an acknowledgement there. The broker does not accept this as the target's
+// acknowledgement.
 func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 	t.Parallel()
-	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *harness.Client) {
+	runTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *harness.Client) {
 		natstest.Handle(t, orders.NC, "orders.>", func(m *nats.Msg) {
 			_ = orders.NC.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("x"))
 		})
@@ -109,14 +110,14 @@ func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 	})
 }
 
-// TestRelayedMessagesAreUnproven: two ways let NATS publish a tenant's message on a subject of the broker. The tenant
-// reads its own stream and names that subject for the answer; or another user creates a consumer that delivers there.
-// The broker does not trust such messages, whatever their headers say: it delivers none, and resends none from the dead
-// letters unless the operator insists.
+// TestRelayedMessagesAreUnproven: NATS can publish a tenant's message on a subject of the broker, if the tenant reads
+// its own stream with this reply subject, or if another user creates a consumer with this deliver subject. The broker
+// trusts no such message, with any headers. It does not deliver the messages, and resends them from the dead letters
+// only with --unsealed.
 func TestRelayedMessagesAreUnproven(t *testing.T) {
 	t.Parallel()
 	more := []string{"$JS.API.DIRECT.GET.ORDERS", "orders.own.>"}
-	asTenants(t, broker.Config{}, more, func(t *testing.T, admin, orders, payments *harness.Client) {
+	runTenants(t, broker.Config{}, more, func(t *testing.T, admin, orders, payments *harness.Client) {
 		admin.Create(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.own.>"}, AllowDirect: true})
 		got := payments.Subscribe("payments.>")
 		now := time.Now().UTC().Format(time.RFC3339Nano)
@@ -154,7 +155,7 @@ func TestRelayedMessagesAreUnproven(t *testing.T) {
 		}
 		forged := len(letters[string(message.Undelivered)])
 		if forged < 2 {
-			t.Errorf("%d letters were put among the dead ones, want at least 2 for the test to mean something", forged)
+			t.Errorf("the tenant stored %d forged dead letters, want at least 2", forged)
 		}
 		if n := checkUnproven(admin); n < 8 {
 			t.Errorf("%d letters, want at least 8", n)
@@ -165,7 +166,8 @@ func TestRelayedMessagesAreUnproven(t *testing.T) {
 	})
 }
 
-// checkUnproven wants no dead letter to be resent, because none is a broker's, and returns the number of dead letters.
+// checkUnproven expects the refusal of each resend, since no dead letter has a broker's seal. It returns the number of
+// dead letters.
 func checkUnproven(c *harness.Client) int {
 	c.T.Helper()
 	box := c.LetterStore()
@@ -183,15 +185,15 @@ func checkUnproven(c *harness.Client) int {
 // cannot use the JetStream API.
 func TestTenantsReadNoInbox(t *testing.T) {
 	t.Parallel()
-	asTenants(t, broker.Config{}, nil, func(t *testing.T, _, orders, _ *harness.Client) {
-		heard := make(chan string, 1000)
+	runTenants(t, broker.Config{}, nil, func(t *testing.T, _, orders, _ *harness.Client) {
+		received := make(chan string, 1000)
 		subjects := []string{
 			">", "_INBOX.>", "_INBOX_read.>", "_INBOX_write.>", "_INBOX_deliver.>", "_INBOX_control.>",
 			"_INBOX_payments.>", "$JS.EVENT.ADVISORY.>", "$JS.API.>",
 			"delaysys.>", "delaydead.>", "delayctl.>", "delay.>",
 		}
 		for _, subject := range subjects {
-			natstest.Handle(t, orders.NC, subject, func(m *nats.Msg) { heard <- m.Subject })
+			natstest.Handle(t, orders.NC, subject, func(m *nats.Msg) { received <- m.Subject })
 		}
 		orders.Publish("delayin.10s.orders.x", "hops, and is delivered")
 		for _, subject := range []string{"STREAM.LIST", "STREAM.INFO.DELAY_INTAKE", "STREAM.MSG.GET.DELAY_INTAKE",
@@ -204,8 +206,8 @@ func TestTenantsReadNoInbox(t *testing.T) {
 			cancel()
 		}
 		time.Sleep(time.Minute)
-		if len(heard) > 0 {
-			t.Errorf("the tenant received a message on %s", <-heard)
+		if len(received) > 0 {
+			t.Errorf("the tenant received a message on %s", <-received)
 		}
 	})
 }
@@ -214,11 +216,11 @@ func TestTenantsReadNoInbox(t *testing.T) {
 // While the stream of dead letters is missing, an acknowledgement of another stream on that subject does not count.
 func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 	t.Parallel()
-	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *harness.Client) {
+	runTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *harness.Client) {
 		admin.Remove("DELAY_DEAD")
 		natstest.Handle(t, orders.NC, "delaydead.*.orders.>", func(m *nats.Msg) {
 			if string(m.Data) == "forged" {
-				return // the forged requests become dead letters too: answering those would never end
+				return // the forged requests also become dead letters, which the tenant must not answer again
 			}
 			_ = orders.NC.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("forged"))
 		})
@@ -228,9 +230,9 @@ func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 	})
 }
 
-// TestForgedDuplicateOfHop: a client publishes a forged message where a message of the broker hops next, under the same
-// id. The server then answers that the hop is a duplicate. The broker reads the stored message, and does not believe
-// that it is its own.
+// TestForgedDuplicateOfHop: a client publishes a forged message into the level of a message's next hop, under the id of
+// the hop. Then the server acknowledges the hop as a duplicate. The broker reads the stored message, and does not
+// accept the message as its own.
 func TestForgedDuplicateOfHop(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -256,10 +258,11 @@ func TestForgedDuplicateOfHop(t *testing.T) {
 }
 
 // TestForgedPauses: a tenant redirects acknowledgements of its own messages, and an earlier list of another broker, to
-// the subjects of the list of pauses and of the paused messages. None is believed, before and after a restart.
+// the subjects of the list of pauses and of the paused messages. The broker believes none of these messages, before and
+// after a restart.
 func TestForgedPauses(t *testing.T) {
 	t.Parallel()
-	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
+	runTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
 		o, err := inspect.Open(admin.NC, broker.Config{})
 		natstest.NoError(t, err)
 		payments.Subscribe("payments.>")
@@ -283,7 +286,7 @@ func TestForgedPauses(t *testing.T) {
 		}}
 		none := &nats.Msg{Subject: "delaysys.pauses", Data: []byte(`{"version":9000000000000000000,"pauses":[]}`)}
 		for _, m := range []*nats.Msg{again, none} {
-			admin.Store(m) // as by a direct get
+			admin.Store(m) // the headers of an answer to a direct get
 		}
 		payments.Publish("delay.1s.payments.x", "real")
 		time.Sleep(10 * time.Minute)

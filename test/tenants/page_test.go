@@ -30,12 +30,12 @@ import (
 
 // This file tests the page, and the rights of its user in permissions/page.conf.
 
-// pageActs are the rights that the page needs only for its actions.
-var pageActs = []string{
+// actionGrants are the rights that the page needs only for its actions.
+var actionGrants = []string{
 	"delaytimer.>", "delaysys.retry.1s.>", "$JS.API.STREAM.MSG.DELETE.DELAY_DEAD", "delaysys.pauses",
 }
 
-var pageCannot = []string{
+var forbiddenSubjects = []string{
 	"orders.x", "delay.10s.orders.x", "delaysys.hop.10s.orders.x", "delaydead.expired.orders.x",
 	"$JS.API.STREAM.CREATE.X", "$JS.API.STREAM.PURGE.DELAY_10s", "$JS.API.STREAM.MSG.DELETE.DELAY_10s",
 	"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
@@ -43,17 +43,17 @@ var pageCannot = []string{
 }
 
 // TestPageNamesTheMissingRight: with the rights of page.conf, all views and actions of the page work. Without one of
-// them, some answers fail, and each of these names the right. Without the rights to act, all views work.
+// these rights, some answers fail, and each failure names the right. Without the rights for actions, all views work.
 func TestPageNamesTheMissingRight(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	works := role{"page", "g", pageWorks, pageCannot}
+	works := role{"page", "g", pageWorks, forbiddenSubjects}
 	if err := works.try(t); err != nil {
 		t.Errorf("with all rights: %v", err)
 	}
 	var acts []natstest.Grant
 	for _, g := range natstest.Grants(t, tenantsConf, "page") {
-		if slices.Contains(pageActs, g.Subject) {
+		if slices.Contains(actionGrants, g.Subject) {
 			acts = append(acts, g)
 		}
 		t.Run(g.List+" "+g.Subject, func(t *testing.T) {
@@ -65,24 +65,24 @@ func TestPageNamesTheMissingRight(t *testing.T) {
 			if strings.HasPrefix(g.List, "deny") {
 				return
 			}
-			for _, silent := range silentAbout(g.Subject, err) {
+			for _, silent := range unnamedGrants(g.Subject, err) {
 				t.Errorf("without %s the page says %v", g, silent)
 			}
 		})
 	}
-	if err := (role{"page", "g", pageShows, pageCannot}).try(t, acts...); err != nil {
+	if err := (role{"page", "g", pageShows, forbiddenSubjects}).try(t, acts...); err != nil {
 		t.Errorf("without the rights to act: %v", err)
 	}
 }
 
-// refusal matches the subject in an error of the server.
+// refusal matches an error of the server, with the refused subject.
 var refusal = regexp.MustCompile(`Violation for (?:Publish|Subscription) to \\?"([^"\\]+)`)
 
-// silentAbout are the errors that name no subject for a grant.
-func silentAbout(grant string, err error) (all []error) {
+// unnamedGrants are the errors that name no subject for a grant.
+func unnamedGrants(grant string, err error) (all []error) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range several.Unwrap() {
-			all = append(all, silentAbout(grant, one)...)
+			all = append(all, unnamedGrants(grant, one)...)
 		}
 		return all
 	}
@@ -94,12 +94,12 @@ func silentAbout(grant string, err error) (all []error) {
 	return []error{err}
 }
 
-// A viewer uses the page of a broker, with its token.
+// A viewer uses the page of a broker with the page's token.
 type viewer struct{ page *page.Page }
 
 const viewerToken = "0123456789abcdef"
 
-// viewPage runs a broker with data for each view, and the page. The page has the user of the role.
+// viewPage runs a broker with data for each view, and the page. The page connects as the user of the role.
 func (s *stage) viewPage() (v viewer, stop func() error, err error) {
 	b, stop, err := s.runBroker()
 	if err != nil {
@@ -141,7 +141,7 @@ func (v viewer) ask(method, path, body string) (string, error) {
 	return w.Body.String(), nil
 }
 
-// fill stores the data for the views: two dead letters, a refused message, a pending one, and three timers.
+// fill stores the data for the views: two dead letters, a refused message, a pending message, and three timers.
 func (s *stage) fill(ctx context.Context) error {
 	for n := range 2 {
 		if _, err := s.js.Publish(ctx, fmt.Sprintf("delayin.1s.orders.full.%d", n), nil); err != nil {
@@ -181,13 +181,13 @@ func pageWorks(s *stage) error {
 		return err
 	}
 	defer stop()
-	if err := errors.Join(v.looks(), v.acts()); err != nil {
+	if err := errors.Join(v.looks(), v.carryOutAll()); err != nil {
 		return err
 	}
 	if err := stop(); err != nil {
 		return err
 	}
-	// Another instance has left this consumer, and no running instance reports a reader for it.
+	// This consumer is like one of a stopped instance: no running instance reports it as its reader.
 	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
 	if _, err := s.js.CreateConsumer(context.Background(), "DELAY_INTAKE", reader); err != nil {
 		return err
@@ -204,26 +204,26 @@ func (v viewer) looks() (err error) {
 		{"/api/letters", `"orders.full.1"`}, {"/api/letter?number=1", `"undelivered"`},
 		{"/api/targets", `"orders.patient"`}, {"/api/history?span=1h", `"delivered"`}, {"/api/ahead?span=1h", `"buckets"`},
 	} {
-		said, e := v.ask("GET", look.path, "")
-		said = strings.ReplaceAll(said, `\u003e`, ">")
-		if e == nil && !strings.Contains(said, look.says) || strings.Contains(said, "cannot be") {
-			e = fmt.Errorf("%s does not say %s: %s", look.path, look.says, said)
+		answer, e := v.ask("GET", look.path, "")
+		answer = strings.ReplaceAll(answer, `\u003e`, ">")
+		if e == nil && !strings.Contains(answer, look.says) || strings.Contains(answer, "cannot be") {
+			e = fmt.Errorf("%s does not say %s: %s", look.path, look.says, answer)
 		}
 		err = errors.Join(err, e)
 	}
 	return err
 }
 
-// acts carries out all actions. A resume needs a pause before it.
-func (v viewer) acts() (err error) {
-	for _, deed := range []string{
+// carryOutAll carries out all actions, with the resume after the pause.
+func (v viewer) carryOutAll() (err error) {
+	for _, action := range []string{
 		`{"verb":"cancel","key":"k0","target":"payments.timer"}`,
 		`{"verb":"move","key":"k1","target":"payments.timer","by":"+5m"}`,
 		`{"verb":"fire","key":"k1","target":"payments.timer"}`,
 		`{"verb":"cancel","all":true,"target":"payments.>"}`,
 		`{"verb":"resend","number":1,"to":"payments.rescued"}`, `{"verb":"remove","code":"undelivered","target":"orders.>"}`,
 	} {
-		err = errors.Join(err, v.act(deed))
+		err = errors.Join(err, v.act(action))
 	}
 	paused := v.act(`{"verb":"pause","target":"payments.paused"}`)
 	if paused == nil {
@@ -233,41 +233,41 @@ func (v viewer) acts() (err error) {
 }
 
 // act plans an action, and carries it out.
-func (v viewer) act(deed string) error {
-	ticket, err := v.plan(deed)
+func (v viewer) act(action string) error {
+	ticket, err := v.plan(action)
 	if err == nil {
 		err = v.carryOut(ticket)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", deed, err)
+		return fmt.Errorf("%s: %w", action, err)
 	}
 	return nil
 }
 
 // plan returns the ticket of a planned action.
-func (v viewer) plan(deed string) (ticket string, err error) {
-	said, err := v.ask("POST", "/api/plan", deed)
+func (v viewer) plan(action string) (ticket string, err error) {
+	answer, err := v.ask("POST", "/api/plan", action)
 	if err != nil {
 		return "", err
 	}
 	var plan struct{ Ticket, Sentence string }
-	if err := json.Unmarshal([]byte(said), &plan); err != nil || plan.Ticket == "" {
-		return "", fmt.Errorf("no ticket: %s", said)
+	if err := json.Unmarshal([]byte(answer), &plan); err != nil || plan.Ticket == "" {
+		return "", fmt.Errorf("no ticket: %s", answer)
 	}
 	return plan.Ticket, nil
 }
 
 // carryOut returns an error unless the page carries out a planned action.
 func (v viewer) carryOut(ticket string) error {
-	said, err := v.ask("POST", "/api/act", fmt.Sprintf(`{"ticket":%q}`, ticket))
-	if err == nil && !strings.Contains(said, `"good":true`) {
-		err = errors.New(said)
+	answer, err := v.ask("POST", "/api/act", fmt.Sprintf(`{"ticket":%q}`, ticket))
+	if err == nil && !strings.Contains(answer, `"good":true`) {
+		err = errors.New(answer)
 	}
 	return err
 }
 
-// TestTicketActsOnce: a plan of the page is carried out several times while it is valid, and makes one extra delivery
-// of a series. Another plan makes another.
+// TestTicketActsOnce: the page carries out one plan several times, while the plan is valid, and the series makes one
+// extra delivery. A second plan makes a second extra delivery.
 func TestTicketActsOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -59,15 +59,15 @@ var roles = []role{
 	}},
 }
 
-// readOnCluster is a right that a broker needs only on a cluster: see TestReadUserOnCluster.
+// readOnCluster is a right that the broker needs only on a cluster: see TestReadUserOnCluster.
 const readOnCluster = "$JS.API.STREAM.MSG.GET.*"
 
-// answerElsewhere is a right that a broker needs only if tenants have their own accounts: see
+// accountsReply is a right that a broker needs only if tenants have their own accounts: see
 // TestAnswersBetweenAccounts.
-const answerElsewhere = "_R_.>"
+const accountsReply = "_R_.>"
 
-// TestEveryGrantIsNeeded removes each line from the permissions in turn. Without it, either the scene of the role
-// fails, or the role can do something that it must not. The test of the operator is in cmd/delaybroker.
+// TestEveryGrantIsNeeded removes each line from the permissions in turn. Each removal either makes the scene of the
+// role fail, or allows the role a publish that it must not make. The test of the operator is in cmd/delaybroker.
 func TestEveryGrantIsNeeded(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -75,10 +75,10 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 		t.Run(r.user, func(t *testing.T) {
 			t.Parallel()
 			if err := r.try(t); err != nil {
-				t.Errorf("with all of its lines: %v", err)
+				t.Errorf("with all lines: %v", err)
 			}
 			for _, g := range natstest.Grants(t, tenantsConf, r.user) {
-				if r.user == "delay-read" && g.Subject == readOnCluster || g.Subject == answerElsewhere {
+				if r.user == "delay-read" && g.Subject == readOnCluster || g.Subject == accountsReply {
 					continue
 				}
 				err := r.try(t, g)
@@ -118,7 +118,7 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 type stage struct {
 	*natstest.Server
 	role
-	all       *nats.Conn // may do everything
+	all       *nats.Conn // the connection of a user with all rights
 	js        jetstream.JetStream
 	modes     string // DELAY_DELIVER
 	maxOwners int
@@ -141,7 +141,8 @@ func (s *stage) as(user, password string) *nats.Conn {
 		}))
 }
 
-// refuses reports whether the server refuses a publish on a subject. It reports the refusal asynchronously.
+// refuses reports whether the server refuses a publish on a subject. It waits for the error, which the server sends
+// asynchronously.
 func (s *stage) refuses(nc *nats.Conn, subject string) bool {
 	if err := nc.Publish(subject, nil); err != nil {
 		return false
@@ -149,8 +150,8 @@ func (s *stage) refuses(nc *nats.Conn, subject string) bool {
 	time.Sleep(time.Second)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, said := range s.refused {
-		if strings.Contains(said, fmt.Sprintf("Publish to %q", subject)) {
+	for _, refusal := range s.refused {
+		if strings.Contains(refusal, fmt.Sprintf("Publish to %q", subject)) {
 			return true
 		}
 	}
@@ -204,7 +205,7 @@ func (s *stage) provision(js jetstream.JetStream, cfg broker.Config) error {
 	return err
 }
 
-// provisioningWorks replaces the ladder by another one. That moves subjects from one stream to another.
+// provisioningWorks provisions another ladder, which moves subjects between streams.
 func provisioningWorks(s *stage) error {
 	js := s.JetStream(s.as("provision", "s"))
 	cfg, err := s.config()
@@ -219,7 +220,7 @@ func provisioningWorks(s *stage) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), natstest.Timeout)
 	defer cancel()
-	stream, err := js.Stream(ctx, "DELAY_10s") // as nats stream edit does
+	stream, err := js.Stream(ctx, "DELAY_10s") // like the command nats stream edit
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // TestRightsRevoked revokes one right of a running broker, by a reload of the server's configuration, and restores it
-// five minutes later. Messages become due meanwhile. No message is lost, the log names the problem and stays short, and
-// the broker continues without help when it has the right again.
+// five minutes later. Messages become due in these five minutes. No message is lost, the log has the reason in few
+// lines, and the broker continues without a restart when the right is back.
 func TestRightsRevoked(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestRightsRevoked(t *testing.T) {
 		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not report its time",
 			20 * time.Second},
 		{"publish into lanes", []string{"delaysys.>"}, false, "a lane does not acknowledge", 10 * time.Second},
-		// To the broker such a target is silent; the connection logs that the delivery was refused.
+		// For the broker, such a target is silent. The connection logs the refusal of the delivery.
 		{"deliver", []string{"orders.>"}, false, "", time.Minute},
 		{"purge", []string{"$JS.API.STREAM.PURGE.>", "$JS.API.STREAM.MSG.GET.>"}, false, "commit failed, will retry",
 			10 * time.Second},
@@ -45,9 +45,9 @@ func TestRightsRevoked(t *testing.T) {
 type revocation struct {
 	name string
 	deny []string
-	anew bool          // the consumers are deleted meanwhile, so that the broker needs new ones
-	says string        // message of the broker's log; the connection logs the refusal itself
-	back time.Duration // how long after the right is restored everything has arrived
+	anew bool          // the test deletes the consumers, so that the broker needs new consumers
+	says string        // message of the broker's log, besides the log line of the refusal
+	back time.Duration // maximum time from the restored right to the last arrival
 }
 
 func (r revocation) try(t *testing.T) {
@@ -92,7 +92,7 @@ func (r revocation) try(t *testing.T) {
 		if got, want := harness.Bodies(got), fmt.Sprint(want); "["+got+"]" != want {
 			t.Errorf("arrived %s, want each once: %s", got, want)
 		}
-		r.wantInTime(t, got, back)
+		r.checkInTime(t, got, back)
 		if r.says != "" && log.CountPrefix(r.says) == 0 {
 			t.Errorf("the log does not say %q", r.says)
 		}
@@ -103,8 +103,8 @@ func (r revocation) try(t *testing.T) {
 	})
 }
 
-// wantInTime wants each message when it is due, or soon after the right was restored.
-func (r revocation) wantInTime(t *testing.T, got []harness.Arrival, back time.Time) {
+// checkInTime expects each message at its due time, or at most r.back after the right was restored.
+func (r revocation) checkInTime(t *testing.T, got []harness.Arrival, back time.Time) {
 	t.Helper()
 	for _, a := range got {
 		latest := a.Due
@@ -118,8 +118,8 @@ func (r revocation) wantInTime(t *testing.T, got []harness.Arrival, back time.Ti
 	}
 }
 
-// TestOnlyGrantedTargets runs two tenants with the grants of permissions/tenants.conf. Each reaches its own subjects in
-// every form of request, and none of the other tenant's in any form.
+// TestOnlyGrantedTargets runs two tenants with the grants of permissions/tenants.conf. With every form of request, each
+// tenant reaches its own targets, and no target of the other tenant.
 func TestOnlyGrantedTargets(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
@@ -132,19 +132,19 @@ func TestOnlyGrantedTargets(t *testing.T) {
 		accepted := make(map[string]int)
 		for tenant, other := range tenants {
 			own := connect(t, s, tenant)
-			for _, subject := range forms(tenant + ".expire") {
+			for _, subject := range requestForms(tenant + ".expire") {
 				if !harness.Accepts(own.JS, subject, tenant) {
 					t.Errorf("%s may not publish %s", tenant, subject)
 				}
 				accepted[tenant]++
 			}
-			for _, subject := range foreignTo(tenant, other) {
+			for _, subject := range foreignSubjects(tenant, other) {
 				if harness.Accepts(own.JS, subject, tenant) {
 					t.Errorf("%s may publish %s", tenant, subject)
 				}
 			}
-			// A header does not help either.
-			for _, subject := range forms(tenant + ".expire") {
+			// A target in a header is also refused.
+			for _, subject := range requestForms(tenant + ".expire") {
 				own.Publish(subject, tenant, "Delay-Target", other+".capture", "Delay-Deliver", "core")
 			}
 		}
@@ -168,8 +168,8 @@ func TestOnlyGrantedTargets(t *testing.T) {
 	})
 }
 
-// forms returns the subjects of all forms of a request for a delay.
-func forms(target string) []string {
+// requestForms returns the subjects of all forms of a request for a delay.
+func requestForms(target string) []string {
 	return []string{
 		"delay.1s." + target, "delay.2s." + target, "delay.15m." + target, "delayin.1500ms." + target,
 		fmt.Sprintf("delayat.%d.%s", time.Now().Add(5*time.Second).Unix(), target),
@@ -177,11 +177,11 @@ func forms(target string) []string {
 	}
 }
 
-// foreignTo returns subjects of the other tenant: in a plain request, with a token that is a target, without a target,
-// and on internal subjects.
-func foreignTo(tenant, other string) []string {
-	foreign := forms(other + ".capture")
-	for _, target := range forms(tenant + ".x") {
+// foreignSubjects returns subjects that reach the other tenant: plain requests, requests in which a target is the token
+// of the delay, requests without a target, and internal subjects.
+func foreignSubjects(tenant, other string) []string {
+	foreign := requestForms(other + ".capture")
+	for _, target := range requestForms(tenant + ".x") {
 		root, rest, _ := strings.Cut(target, ".")
 		token, _, _ := strings.Cut(rest, ".")
 		foreign = append(foreign, root+"."+token+"."+token+"."+tenant+"."+other,

@@ -20,8 +20,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file has the scenes for the roles of permissions/tenants.conf. A scene returns an error instead of failing the
-// test, because tests remove rights and expect it to fail.
+// This file has the scenes for the roles of permissions/tenants.conf. A scene returns an error and does not fail the
+// test, because tests remove rights and expect an error.
 
 // brokerWorks runs a broker as its four users through all its uses of a single server: core subscribers and
 // streams as targets, hops, a refusal with its retry and dead letter, a duplicate to check, a commit behind a message
@@ -29,7 +29,7 @@ import (
 func brokerWorks(s *stage) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	heard, err := s.listen(s.all, ">")
+	received, err := s.listen(s.all, ">")
 	if err != nil {
 		return err
 	}
@@ -41,11 +41,11 @@ func brokerWorks(s *stage) error {
 		return err
 	}
 	defer stop()
-	early, err := s.askFor(ctx)
+	early, err := s.requestAll(ctx)
 	if err != nil {
 		return err
 	}
-	time.Sleep(8 * time.Second) // "early" has been delivered and "late", before it, has not
+	time.Sleep(8 * time.Second) // "early" has been delivered; "late", which is before "early" in the lane, has not
 	intake, err := s.js.Stream(ctx, early.Stream)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func brokerWorks(s *stage) error {
 		"orders.full.x": 2, "payments.timer": 2, "orders.stored.plan": 1, "delaydead.bad_timer.payments.timer": 1,
 		"delaydead.undelivered.orders.full.x": 1,
 	} {
-		if got := heard()[subject]; got != want {
+		if got := received()[subject]; got != want {
 			return fmt.Errorf("%d messages on %s, want %d", got, subject, want)
 		}
 	}
@@ -69,10 +69,10 @@ func brokerWorks(s *stage) error {
 	if kept := b.Status().Journal; kept.Stored != 11 || kept.Dropped > 0 {
 		return fmt.Errorf("the journal has %+v, want nine deliveries and two dead letters", kept)
 	}
-	if err := s.pauseAndResume(ctx, heard); err != nil {
+	if err := s.pauseAndResume(ctx, received); err != nil {
 		return err
 	}
-	if err := s.fireExtra(ctx, heard); err != nil {
+	if err := s.fireExtra(ctx, received); err != nil {
 		return err
 	}
 	if err := s.shareLanes(b, stop); err != nil {
@@ -81,21 +81,21 @@ func brokerWorks(s *stage) error {
 	return s.checkClean(ctx)
 }
 
-// readAhead returns an error if the broker has no right to read timers before they are due. It then reads them when
-// they are due.
+// readAhead returns an error if the broker may not read timers before they are due. Without this right, the broker
+// reads timers at their due times.
 func (s *stage) readAhead() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, said := range s.refused {
-		if strings.Contains(said, "$JS.API.DIRECT.GET.DELAY_TIMERS") {
-			return fmt.Errorf("timers are not read ahead: %s", said)
+	for _, refusal := range s.refused {
+		if strings.Contains(refusal, "$JS.API.DIRECT.GET.DELAY_TIMERS") {
+			return fmt.Errorf("timers are not read ahead: %s", refusal)
 		}
 	}
 	return nil
 }
 
-// askFor requests deliveries of all kinds. It returns the acknowledgement of the first due one.
-func (s *stage) askFor(ctx context.Context) (early *jetstream.PubAck, err error) {
+// requestAll requests deliveries of all kinds. It returns the acknowledgement of the message that is due first.
+func (s *stage) requestAll(ctx context.Context) (early *jetstream.PubAck, err error) {
 	for _, subject := range []string{
 		"delay.10s.payments.core", "delayin.65s.orders.stored.hop", "delay.10s.orders.full.x",
 		"delayin.9s.payments.late", "delayin.100ms.payments.early",
@@ -130,7 +130,7 @@ func (s *stage) schedule(ctx context.Context, js jetstream.JetStream, target str
 }
 
 // pauseAndResume pauses and resumes a target, and expects the broker to store the end of the pause.
-func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int) error {
+func (s *stage) pauseAndResume(ctx context.Context, received func() map[string]int) error {
 	cfg, err := s.config()
 	if err != nil {
 		return err
@@ -146,24 +146,24 @@ func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int)
 		return err
 	}
 	time.Sleep(time.Minute)
-	if heard()["payments.paused"] > 0 {
+	if received()["payments.paused"] > 0 {
 		return errors.New("a message was delivered while its target was paused")
 	}
 	if _, err := o.Resume(ctx, "payments.paused"); err != nil {
 		return err
 	}
 	time.Sleep(time.Minute)
-	if heard()["payments.paused"] != 1 {
+	if received()["payments.paused"] != 1 {
 		return errors.New("the message was not delivered after the resumption")
 	}
 	if left, err := o.Pauses(ctx); err != nil || len(left) > 0 {
-		return fmt.Errorf("a minute after it was resumed, there still are pauses: %v, %v", left, err)
+		return fmt.Errorf("a minute after the resumption, there still are pauses: %v, %v", left, err)
 	}
 	return nil
 }
 
-// fireExtra has the broker make an extra delivery of a series.
-func (s *stage) fireExtra(ctx context.Context, heard func() map[string]int) error {
+// fireExtra requests an extra delivery of a series.
+func (s *stage) fireExtra(ctx context.Context, received func() map[string]int) error {
 	m := &nats.Msg{Subject: "delaytimer.k.orders.again", Header: nats.Header{"Delay-Every": {"1d"}}}
 	if _, err := s.js.PublishMsg(ctx, m); err != nil {
 		return err
@@ -175,14 +175,14 @@ func (s *stage) fireExtra(ctx context.Context, heard func() map[string]int) erro
 	if err := askTimer(ctx, nc, "cancel.k.orders.again", "cancelled"); err != nil {
 		return err
 	}
-	time.Sleep(entry.ExtraTime + 2*time.Minute) // by then, no entry of the series is left
-	if got := heard()["orders.again"]; got != 1 {
+	time.Sleep(entry.ExtraTime + 2*time.Minute) // then the stream has no entry of the series
+	if got := received()["orders.again"]; got != 1 {
 		return fmt.Errorf("the series was delivered %d times, want once", got)
 	}
 	return nil
 }
 
-// askTimer requests a change of a timer, and wants a word in the answer.
+// askTimer requests a change of a timer, and expects this text in the answer.
 func askTimer(ctx context.Context, nc *nats.Conn, ask, want string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -196,8 +196,8 @@ func askTimer(ctx context.Context, nc *nats.Conn, ask, want string) error {
 	return nil
 }
 
-// shareLanes starts a second instance. The two divide the lanes; when the first one stops, the second owns all lanes
-// immediately.
+// shareLanes starts a second instance. The two instances share the lanes. When the first instance stops, the second
+// owns all lanes immediately.
 func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	second, stopSecond, err := s.runBroker()
 	if err != nil {
@@ -274,7 +274,7 @@ func owned(b *broker.Broker) int {
 	return n
 }
 
-// plantDuplicate stores a message that will hop, and another message under the id of that hop.
+// plantDuplicate stores a message that will hop, and another message under the id of its hop.
 func (s *stage) plantDuplicate(ctx context.Context) error {
 	ack, err := s.js.Publish(ctx, "delayin.2m.payments.twice", nil)
 	if err != nil {
@@ -301,7 +301,7 @@ func (s *stage) checkClean(ctx context.Context) error {
 		switch info.Config.Metadata["delaybroker.kind"] {
 		case "", "dead", "owners", "journal":
 			continue
-		case "paused", "timers": // the list of pauses, and the cursor
+		case "paused", "timers": // the list of pauses or the cursor
 			info.State.Msgs -= min(info.State.Msgs, 1)
 		}
 		if info.State.Msgs > 0 || info.State.Consumers > 0 {
@@ -312,7 +312,7 @@ func (s *stage) checkClean(ctx context.Context) error {
 	return list.Err()
 }
 
-// provisionAndRun provisions as the user for that, and runs a broker as runBroker does.
+// provisionAndRun provisions as the user delay-provision, and then calls runBroker.
 func (s *stage) provisionAndRun() (stop func() error, err error) {
 	cfg, err := s.config()
 	if err != nil {
@@ -362,8 +362,8 @@ func runLinks(links broker.Links, cfg broker.Config) (b *broker.Broker, stop fun
 	}
 }
 
-// listen counts the messages received, by subject.
-func (s *stage) listen(nc *nats.Conn, subjects ...string) (heard func() map[string]int, err error) {
+// listen counts the received messages by subject.
+func (s *stage) listen(nc *nats.Conn, subjects ...string) (received func() map[string]int, err error) {
 	var mu sync.Mutex // guards got
 	got := make(map[string]int)
 	for _, subject := range subjects {
@@ -390,7 +390,7 @@ func clientWorks(s *stage) error {
 	}
 	defer stop()
 	nc := s.as(s.user, s.password)
-	heard, err := s.listen(nc, s.user+".>", "delaydead.*."+s.user+".>")
+	received, err := s.listen(nc, s.user+".>", "delaydead.*."+s.user+".>")
 	if err != nil {
 		return err
 	}
@@ -411,7 +411,7 @@ func clientWorks(s *stage) error {
 		}
 	}
 	want := 5
-	if s.user == "orders" { // the other tenant asks the broker for nothing
+	if s.user == "orders" { // the other tenant has no broker requests
 		for ask, want := range map[string]string{"cancel.key.orders.y": "not_found", "get.key.orders.x": "pending"} {
 			if err := askTimer(context.Background(), nc, ask, want); err != nil {
 				return err
@@ -426,7 +426,7 @@ func clientWorks(s *stage) error {
 		}
 	}
 	time.Sleep(20 * time.Minute) // the last delivery is due after 15 minutes
-	if got := heard(); got[s.user+".x"] != want || got["delaydead.bad_time."+s.user+".x"] != 1 {
+	if got := received(); got[s.user+".x"] != want || got["delaydead.bad_time."+s.user+".x"] != 1 {
 		return fmt.Errorf("arrived: %v, want all %d and the dead letter", got, want)
 	}
 	return nil

@@ -19,15 +19,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// hopState returns the headers of a message between two lanes, which is due now. Its id has this sequence.
+// hopState returns the headers of a message between two lanes. The message is due now, and its id has this sequence.
 func hopState(sequence int) []string {
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	return []string{message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID,
 		fmt.Sprintf("DELAY_5s-%d-1", sequence), message.HeaderDue, now, message.HeaderAccepted, now}
 }
 
-// TestUnknownKeyIsReadAgain: another instance that provisioned at the same time may have stored a key which this
-// instance has not read. It reads the keys again before it gives the message up.
+// TestUnknownKeyIsReadAgain: another instance, which provisioned at the same time, may have stored a key that this
+// instance has not read. This instance reads the keys again before it rejects a message.
 func TestUnknownKeyIsReadAgain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -59,9 +59,9 @@ func strip(c *harness.Client, names ...string) {
 	}
 }
 
-// TestUpgradeFromUnsealed: a newer broker trusts the messages that an older one stored without a seal. For one hour it
-// also trusts what the older broker stores beside it, and writes a format that the older one can read. After the hour,
-// messages without a seal are not trusted.
+// TestUpgradeFromUnsealed: a newer broker trusts the earlier messages of an older broker, which have no seal. For one
+// hour it also trusts new messages of the older broker, and writes a format that the older broker can read. After the
+// hour, the newer broker trusts no new message without a seal.
 func TestUpgradeFromUnsealed(t *testing.T) {
 	t.Parallel()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")}
@@ -73,7 +73,7 @@ func TestUpgradeFromUnsealed(t *testing.T) {
 			c.Publish("delaysys.hop.1s.orders.x", body, hopState(n)...)
 		}
 		checkFormat := func(want string) {
-			time.Sleep(time.Second) // until the message has hopped
+			time.Sleep(time.Second) // then the message has hopped
 			got := c.Arrivals("DELAY_1m")
 			if len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != want || got[0].Header.Get(message.HeaderSeal) == "" {
 				t.Errorf("a level holds %+v, want a message of format %s with a seal", got, want)
@@ -96,8 +96,8 @@ func TestUpgradeFromUnsealed(t *testing.T) {
 	})
 }
 
-// TestSecretSurvivesLossOfStream deletes each kind of stream in turn. Sealed messages are still trusted, and the
-// stream that replaces the deleted one has the same secret in its metadata.
+// TestSecretSurvivesLossOfStream deletes each kind of stream in turn. The broker still trusts sealed messages, and the
+// new stream has the same secret in its metadata.
 func TestSecretSurvivesLossOfStream(t *testing.T) {
 	t.Parallel()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 2}
@@ -114,12 +114,12 @@ func TestSecretSurvivesLossOfStream(t *testing.T) {
 		before := secrets()
 		for _, stream := range []string{"DELAY_OWNERS", "DELAY_INTAKE", "DELAY_DEAD", "DELAY_1s", "DELAY_RETRY_30s"} {
 			c.Publish("delayin.70s.orders.x", stream)
-			time.Sleep(time.Second) // it is in DELAY_1m now, sealed
+			time.Sleep(time.Second) // the sealed message is in DELAY_1m now
 			b.Stop()
 			c.Remove(stream)
 			b = b.Replace()
 			if got := secrets(); len(got) != 1 || !slices.Equal(got, before) {
-				t.Errorf("without %s: the streams say %v, want %v", stream, got, before)
+				t.Errorf("without %s: the metadata of the streams is %v, want %v", stream, got, before)
 			}
 			time.Sleep(2 * time.Minute)
 		}
@@ -128,9 +128,9 @@ func TestSecretSurvivesLossOfStream(t *testing.T) {
 	})
 }
 
-// TestSecretIsRequired: a broker without the secret of the other instances does not start, since they
-// would consider its messages forged. A broker that provisions nothing, on streams without seals in their metadata,
-// works without a secret, and logs the consequence.
+// TestSecretIsRequired: a broker without the secret of the other instances does not start, since they would consider
+// its messages forged. A broker that provisions nothing works without a secret if the streams' metadata has none, and
+// logs the consequence.
 func TestSecretIsRequired(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -167,13 +167,13 @@ func TestSecretIsRequired(t *testing.T) {
 	})
 }
 
-// TestMetadataShowsSecret: a user who may ask for information on streams sees a secret that is in their
-// metadata. A secret set by DELAY_SECRET is not there.
+// TestMetadataShowsSecret: a user who may read the configuration of a stream sees the secret in the metadata. With
+// DELAY_SECRET, the metadata has no secret.
 func TestMetadataShowsSecret(t *testing.T) {
 	t.Parallel()
 	const own = "kept by the operator, not by NATS"
 	for _, secrets := range [][]string{nil, {own}} {
-		asTenants(t, broker.Config{Secrets: secrets}, []string{"$JS.API.STREAM.INFO.*"},
+		runTenants(t, broker.Config{Secrets: secrets}, []string{"$JS.API.STREAM.INFO.*"},
 			func(t *testing.T, admin, orders, _ *harness.Client) {
 				st := orders.Stream("DELAY_INTAKE")
 				metadata := st.CachedInfo().Config.Metadata
@@ -185,7 +185,7 @@ func TestMetadataShowsSecret(t *testing.T) {
 				}
 				if m, err := admin.JS.Stream(context.Background(), "DELAY_INTAKE"); err != nil ||
 					m.CachedInfo().Config.Metadata["delaybroker.sealed"] == "" {
-					t.Errorf("nothing says from when messages are sealed: %v", err)
+					t.Errorf("the metadata has no time from which messages need a seal: %v", err)
 				}
 			})
 	}

@@ -42,18 +42,18 @@ func operatorWith(t testing.TB, s *natstest.Server, secrets ...string) *inspect.
 // sealFindings returns the findings of doctor about seals.
 func sealFindings(t testing.TB, i *inspect.Inspector) string {
 	t.Helper()
-	var said []string
+	var findings []string
 	for _, f := range doctor.Gather(context.Background(), i, doctor.Host{}, nil).Findings() {
 		if f.Check == "seal" {
-			said = append(said, f.Severity.String()+": "+f.Detail)
+			findings = append(findings, f.Severity.String()+": "+f.Detail)
 		}
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(findings, "\n")
 }
 
-// TestSecretIsChanged: while the secret is changed as documented, pauses hold, and series and schedules fire on time,
-// including those that are sealed for longer than the change takes. A client whose request has the generation of a
-// series from before the change gets the answer that another entry is the last one.
+// TestSecretIsChanged: while an operator changes the secret as documented, pauses stay, and series and schedules fire
+// on time, even if their entries are older than the change. A request that expects a series' generation from before the
+// change is refused with 10071.
 func TestSecretIsChanged(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestSecretIsChanged(t *testing.T) {
 			t.Errorf("the pauses, read without the secret of the list: %v, want %v", err, inspect.ErrUnopened)
 		}
 		c.Publish("delay.1s.mail.x", "parked")
-		time.Sleep(25 * time.Hour) // the second round of daily is sealed
+		time.Sleep(25 * time.Hour) // the broker has sealed the second round of daily
 		change := func(secrets ...string) {
 			t.Helper()
 			b.Stop()
@@ -107,29 +107,29 @@ func TestSecretIsChanged(t *testing.T) {
 		if now := of(timer.Get, "moved"); now != (timer.Answer{
 			Outcome: timer.Pending, Generation: moved.Generation, Due: moved.Due,
 		}) {
-			t.Errorf("with the new secret behind the old one, the moved series is %+v, want it untouched: %+v", now, moved)
+			t.Errorf("with the new secret after the old secret, the moved series is %+v, want no change: %+v", now, moved)
 		}
 		change(secretB, secretA)
 		c.SetSecrets(secretB, secretA)
 		if now := of(timer.Get, "moved"); now.Generation <= moved.Generation || !now.Due.Equal(moved.Due) {
-			t.Errorf("resealed, the moved series is %+v, want a later generation than %d, due %s", now, moved.Generation,
+			t.Errorf("the resealed series is %+v, want a later generation than %d, due %s", now, moved.Generation,
 				moved.Due)
 		}
 		held := harness.NewChange(timer.Cancel, "k", pausedAs.Generation)
 		held.Target = "orders.paused"
 		c.Check(held, timer.Conflict, of(timer.Get, "paused").Generation)
 		operator = operatorWith(t, s, secretB, secretA)
-		said := sealFindings(t, operator)
-		if !strings.Contains(said, "in DELAY_SECRET: it is the key of ") ||
-			!strings.Contains(said, "1 messages of DELAY_PAUSED (resume the targets)") ||
-			strings.Contains(said, "DELAY_TIMERS") || strings.Contains(said, secretA) {
-			t.Errorf("doctor says %s", said)
+		findings := sealFindings(t, operator)
+		if !strings.Contains(findings, "in DELAY_SECRET: it is the key of ") ||
+			!strings.Contains(findings, "1 messages of DELAY_PAUSED (resume the targets)") ||
+			strings.Contains(findings, "DELAY_TIMERS") || strings.Contains(findings, secretA) {
+			t.Errorf("doctor says %s", findings)
 		}
-		harness.MustResume(t, operator, "mail.>") // waiting messages keep their seal
-		time.Sleep(2 * time.Hour)                 // by then, hopping messages are in their next level
-		if said := sealFindings(t, operator); !strings.Contains(said, "ok: no message is sealed with key 2 (") ||
-			!strings.Contains(said, "any more; remove it from DELAY_SECRET") {
-			t.Errorf("doctor says %s", said)
+		harness.MustResume(t, operator, "mail.>") // waiting messages keep their old seal
+		time.Sleep(2 * time.Hour)                 // then hopping messages are in their next level
+		if findings := sealFindings(t, operator); !strings.Contains(findings, "ok: no message is sealed with key 2 (") ||
+			!strings.Contains(findings, "any more; remove it from DELAY_SECRET") {
+			t.Errorf("doctor says %s", findings)
 		}
 		change(secretB)
 		c.SetSecrets(secretB)
@@ -140,12 +140,12 @@ func TestSecretIsChanged(t *testing.T) {
 		harness.MustResume(t, operator, "news.>")
 		resumed := of(timer.Resume, "paused")
 		if resumed.Outcome != timer.Pending {
-			t.Errorf("with the new secret alone, the paused series is resumed as %+v", resumed)
+			t.Errorf("with only the new secret, the resume of the paused series returns %+v", resumed)
 		}
 		time.Sleep(time.Until(start.Add(100 * time.Hour)))
 		synctest.Wait()
 		if got := harness.Bodies(parked.Arrivals()) + " " + harness.Bodies(news.Arrivals()); got != "parked news" {
-			t.Errorf("of the paused targets arrived %q", got)
+			t.Errorf("%q arrived for the paused targets", got)
 		}
 		const day = 24 * time.Hour
 		in["daily"].CheckRounds(t, series["daily"], start, harness.RoundTimes(day, day, 4)...)
@@ -163,9 +163,9 @@ func TestSecretIsChanged(t *testing.T) {
 	})
 }
 
-// TestUnknownSecretIsReported: a secret was removed too early. The log, doctor and the lists report the entries that no
-// instance can open, and the broker keeps these. It finds all other timers. Once the secret is set again, all timers
-// fire.
+// TestUnknownSecretIsReported: after a secret was removed too early, the log, doctor and the lists report the entries
+// that no instance can open. The broker keeps these entries, and fires all other timers. When DELAY_SECRET has the
+// secret again, all timers fire.
 func TestUnknownSecretIsReported(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -195,21 +195,21 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		for _, what := range []string{"timers do not fire, since they are sealed with a secret that is not set here",
 			"the list of paused targets is sealed with a secret that DELAY_SECRET does not name"} {
 			if log.CountPrefix(what) == 0 {
-				t.Errorf("the log does not say that %s", what)
+				t.Errorf("the log does not have: %s", what)
 			}
 		}
 		o := operatorWith(t, s, secretB)
-		if said := sealFindings(t, o); !strings.Contains(said, "critical: 1 entries of DELAY_TIMERS are sealed") {
-			t.Errorf("doctor says %s", said)
+		if findings := sealFindings(t, o); !strings.Contains(findings, "critical: 1 entries of DELAY_TIMERS are sealed") {
+			t.Errorf("doctor says %s", findings)
 		}
 		if all, err := o.Pauses(context.Background()); err != nil || len(all) != 1 || !all[0].Unproven {
-			t.Errorf("paused is %+v, %v, want mail.>, unproven", all, err)
+			t.Errorf("the pauses are %+v, %v, want mail.>, unproven", all, err)
 		}
 		c.SetSecrets(secretB)
 		rows := 0
 		for r, err := range c.Timers.ListRecurring(context.Background(), store.Filter{}) {
 			if rows++; err != nil || !r.Unopened {
-				t.Errorf("listed is %+v, %v, want it marked", r, err)
+				t.Errorf("the list is %+v, %v, want a marked timer", r, err)
 			}
 		}
 		if rows != 1 {
@@ -221,7 +221,7 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		ctx := context.Background()
 		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Outcome != inspect.LetterLeft ||
 			!strings.Contains(did[0].Reason, "marker") {
-			t.Errorf("resending: got %+v, %v, want the marker left", did, err)
+			t.Errorf("the resend returns %+v, %v, want the marker to stay", did, err)
 		}
 		b.Stop()
 		harness.StartBroker(t, s, withSecrets(cfg, secretB, secretA))

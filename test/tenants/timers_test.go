@@ -16,12 +16,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// victimKey and victimTarget identify the timer of orders that payments attacks. The attacker knows both.
+// victimKey and victimTarget identify the timer of orders that payments attacks. The attacker knows the key and the
+// target.
 const victimKey, victimTarget = "order-42", "orders.core.x"
 
-// attacksOn makes all attacks on a timer whose subject a tenant knows. The tenant has a stream EVIL with messages to be
-// redirected. Errors are ignored, since the victim's state shows the result.
-func attacksOn(c *harness.Client, generation uint64) {
+// attackTimer makes all attacks on a timer whose subject a tenant knows. The tenant has a stream EVIL, whose messages
+// it redirects. attackTimer ignores errors, since the victim's state shows the result.
+func attackTimer(c *harness.Client, generation uint64) {
 	timer := "delaytimer." + victimKey + "." + victimTarget
 	publish := func(subject, reply, body string, headers ...string) {
 		m := harness.NewMsg(subject, body, headers...)
@@ -44,7 +45,7 @@ func attacksOn(c *harness.Client, generation uint64) {
 		publish("delayctl."+many, "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
 		publish("delayctl."+many+".orders", "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
 	}
-	// The server publishes its own answers on these reply subjects.
+	// The server publishes answers on these reply subjects.
 	for _, reply := range []string{timer, "delaysys.armed", "delaysys.hop.10s.timer", "orders.core.x"} {
 		publish("evil.x", reply, "")
 		publish("$JS.API.DIRECT.GET.EVIL", reply, `{"last_by_subj":"evil.set"}`)
@@ -61,8 +62,8 @@ func attacksOn(c *harness.Client, generation uint64) {
 	time.Sleep(time.Second)
 }
 
-// evil creates a stream of a tenant with a set in it, if the tenant has the right to.
-func evil(c *harness.Client) {
+// createEvil creates a stream of a tenant with a set in it, if the tenant may create streams.
+func createEvil(c *harness.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	st, err := c.JS.CreateStream(ctx, jetstream.StreamConfig{
@@ -78,8 +79,8 @@ func evil(c *harness.Client) {
 	c.Publish("evil.set", "evil", "Delay-For", "1s")
 }
 
-// TestTenantsTimersApart: two tenants in accounts of their own, with a broker each or with one for both. Neither sees
-// the other's timers, nor cancels, moves, fires or forges them, by any subject or reply subject.
+// TestTenantsTimersApart: two tenants have an account each, with a broker each or with one broker for both. No tenant
+// can see, cancel, move, fire or forge the other tenant's timers, by any subject or reply subject.
 func TestTenantsTimersApart(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -89,7 +90,7 @@ func TestTenantsTimersApart(t *testing.T) {
 			if file == accountsConf {
 				stop, err := stage.provisionAndRun()
 				natstest.NoError(t, err)
-				t.Cleanup(func() { _ = stop() }) // at the end of the bubble
+				t.Cleanup(func() { _ = stop() }) // fake time, at the end of the bubble
 			} else {
 				for _, name := range []string{"orders", "payments"} {
 					cfg := broker.Config{Ladder: harness.Ladder(t, "10s 1m"), Timers: true, ReplyPrefixes: []string{"_INBOX_" + name}}
@@ -98,25 +99,25 @@ func TestTenantsTimersApart(t *testing.T) {
 				}
 			}
 			orders, payments := connect(t, s, "orders"), connect(t, s, "payments")
-			in, spied := orders.Subscribe("orders.>"), payments.Subscribe(">")
-			evil(payments)
+			in, foreign := orders.Subscribe("orders.>"), payments.Subscribe(">")
+			createEvil(payments)
 			start := time.Now()
 			subject := "delaytimer." + victimKey + "." + name + "core.x"
 			g := orders.Publish(subject, "secret", "Delay-For", "1h").Sequence
 			moved := orders.PublishIf(g, subject, "secret", "Delay-For", "1h")
 			for range 3 {
-				attacksOn(payments, moved)
+				attackTimer(payments, moved)
 				time.Sleep(10 * time.Minute)
 			}
 			get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
 			var got store.Answer
 			if code := orders.CallService(&got, get, ""); code != "" || got.Outcome != "pending" || got.Generation != moved {
-				t.Errorf("half an hour before the timer is due, get: %q, %+v; want pending as %d", code, got, moved)
+				t.Errorf("half an hour before the due time, get returns %q, %+v; want pending with generation %d", code, got, moved)
 			}
 			harness.CheckExactly(t, in, start.Add(time.Hour), 0)
 			time.Sleep(time.Hour)
 			harness.CheckBodies(t, in.Arrivals(), "secret")
-			for _, a := range spied.Arrivals() {
+			for _, a := range foreign.Arrivals() {
 				if a.Body == "secret" {
 					t.Errorf("payments received on %s %q", a.Subject, a.Body)
 				}
@@ -125,16 +126,16 @@ func TestTenantsTimersApart(t *testing.T) {
 	}
 }
 
-// TestNeighboursTimers: two tenants share an account, with the documented grants. One can do to a timer of the other
-// only what the documentation admits.
+// TestNeighboursTimers: two tenants share an account, with the documented grants. A tenant can affect a timer of the
+// other tenant only in the documented ways.
 func TestNeighboursTimers(t *testing.T) {
 	t.Parallel()
 	const timer = "delaytimer." + victimKey + "." + victimTarget
 	for name, tt := range map[string]struct {
 		attack func(t *testing.T, payments *harness.Client, generation uint64)
-		lost   bool // the timer is replaced by an entry that is not a timer
+		lost   bool // an entry that is not a timer replaces the timer
 	}{
-		"all that its grants refuse": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
+		"all requests that its grants refuse": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
 			publish := func(subject, reply string, headers ...string) {
 				m := harness.NewMsg(subject, "", headers...)
 				m.Reply = reply
@@ -168,14 +169,14 @@ func TestNeighboursTimers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := onAccounts(t, tenantsConf, "auto", func(s *stage) error {
+			err := runOnAccounts(t, tenantsConf, "auto", func(s *stage) error {
 				stop, err := s.provisionAndRun()
 				if err != nil {
 					return err
 				}
 				defer stop()
 				orders, payments := connect(t, s.Server, "orders"), connect(t, s.Server, "payments")
-				in, spied := orders.Subscribe("orders.>"), payments.Subscribe("payments.>")
+				in, foreign := orders.Subscribe("orders.>"), payments.Subscribe("payments.>")
 				letters := orders.Subscribe("delaydead.*.orders.>")
 				start := time.Now()
 				g := orders.Publish(timer, "secret", "Delay-For", "10m").Sequence
@@ -190,14 +191,14 @@ func TestNeighboursTimers(t *testing.T) {
 					want, dead = "", 1
 				}
 				if got := harness.Bodies(in.Arrivals()); got != want || len(letters.Arrivals()) != dead {
-					t.Errorf("%q and %d letters arrived, want %q and %d", got, len(letters.Arrivals()), want, dead)
+					t.Errorf("%q and %d dead letters arrived, want %q and %d", got, len(letters.Arrivals()), want, dead)
 				}
 				for _, a := range letters.Arrivals() {
 					if !strings.Contains(a.Header.Get("Delay-Error"), "the entry before it is replaced") {
 						t.Errorf("the letter says %q", a.Header.Get("Delay-Error"))
 					}
 				}
-				for _, a := range spied.Arrivals() {
+				for _, a := range foreign.Arrivals() {
 					if strings.Contains(a.Body, "secret") {
 						t.Errorf("payments received on %s %q", a.Subject, a.Body)
 					}

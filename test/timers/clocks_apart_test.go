@@ -21,7 +21,7 @@ import (
 
 // This file tests servers whose clocks differ: see package leader.
 
-// apart returns the time by which the clock of each stream's leader is ahead of the true time.
+// apart returns the offset of the clock of a stream's leader from the true time.
 type apart func(stream string) time.Duration
 
 // startApart runs a broker for which the clocks of the streams' leaders differ.
@@ -37,8 +37,8 @@ func startApart(t *testing.T, s *natstest.Server, cfg broker.Config, ahead apart
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		answer, err := asker.RequestWithContext(ctx, "$JS.API."+question, m.Data)
-		if err == nil { // otherwise the server is stopping, and no request waits
-			_ = m.Respond(restamped(answer.Data, ahead(stream)))
+		if err == nil { // without an answer the server is stopping
+			_ = m.Respond(restamp(answer.Data, ahead(stream)))
 		}
 		return true
 	})
@@ -48,8 +48,8 @@ func startApart(t *testing.T, s *natstest.Server, cfg broker.Config, ahead apart
 // stamps matches the timestamps of a stream's leader in answers of JetStream.
 var stamps = regexp.MustCompile(`("(?:ts|created|first_ts|last_ts|time)":")([^"]+)"`)
 
-// restamped shifts the timestamps in an answer. The zero time is unchanged.
-func restamped(answer []byte, by time.Duration) []byte {
+// restamp shifts the timestamps in an answer, except for the zero time.
+func restamp(answer []byte, by time.Duration) []byte {
 	return stamps.ReplaceAllFunc(answer, func(field []byte) []byte {
 		part := stamps.FindSubmatch(field)
 		at, err := time.Parse(time.RFC3339Nano, string(part[2]))
@@ -60,7 +60,7 @@ func restamped(answer []byte, by time.Duration) []byte {
 	})
 }
 
-// skewedDialer makes connections on which the timestamps of delivered messages are those of other clocks.
+// skewedDialer makes connections that shift the timestamps of delivered messages to the clocks of the leaders.
 type skewedDialer struct {
 	*natstest.Server
 	ahead apart
@@ -78,8 +78,8 @@ func (d skewedDialer) Dial(network, address string) (net.Conn, error) {
 type skewedConn struct {
 	net.Conn
 	ahead apart
-	ready []byte // to be read
-	tail  []byte // the beginning of a reply subject
+	ready []byte // bytes that Read has not returned
+	tail  []byte // an incomplete reply subject at the end of the received bytes
 }
 
 var ackReply = regexp.MustCompile(`(\$JS\.ACK\.)([^. ]+)(\.[^. ]+\.\d+\.\d+\.\d+\.)(\d{18,19})(\.\d+[ \r])`)
@@ -109,8 +109,8 @@ func (c *skewedConn) Read(p []byte) (int, error) {
 }
 
 // TestClocksOfServersApart: the leaders' clocks differ by a second or two. No message is early by the clock of the
-// stream in which it is due. By the true time, it is off by the difference between that clock and the clock that
-// stamped its due time, however many streams it passed. Each message comes once.
+// stream in which it is due. By the true time, its lateness is the difference between that clock and the clock that
+// stamped its due time. The number of streams on its way does not matter. Each message arrives once.
 func TestClocksOfServersApart(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -133,8 +133,8 @@ func TestClocksOfServersApart(t *testing.T) {
 	}
 }
 
-// checkClocksApart publishes delays, timers and series. It checks that the lateness of each message is that of the last
-// level that the message has passed.
+// checkClocksApart publishes delays, timers and series. It expects the lateness that follows from the clock of the last
+// level on the message's way.
 func checkClocksApart(t *testing.T, s *natstest.Server, late time.Duration) {
 	t.Helper()
 	time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))

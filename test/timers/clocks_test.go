@@ -21,8 +21,9 @@ import (
 
 // This file tests a wrong clock on the host of a broker or of a shell. Only the server's clock counts.
 
-// wrongClock returns a client on a host whose clock is slow by a duration; fast if the duration is negative. The test
-// simulates this clock: it shifts the server's time in each answer of JetStream. No broker fires the stored timers.
+// wrongClock returns a client on a host whose clock is slow by a duration, or fast if the duration is negative. The
+// test simulates this clock: it shifts the server's time in each answer of JetStream. No broker fires the stored
+// timers.
 func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.TimerClient {
 	t.Helper()
 	harness.StartBroker(t, s, harness.TimerConfig(t)).Stop()
@@ -36,7 +37,7 @@ func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.T
 			t.Errorf("%s: %v", question, err)
 			return true
 		}
-		if err := m.Respond(later(t, answer.Data, slow)); err != nil {
+		if err := m.Respond(shiftTimes(t, answer.Data, slow)); err != nil {
 			t.Errorf("%s: %v", question, err)
 		}
 		return true
@@ -44,8 +45,8 @@ func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.T
 	return c
 }
 
-// later shifts the timestamps of a server's clock in an answer.
-func later(t *testing.T, answer []byte, by time.Duration) []byte {
+// shiftTimes shifts the timestamps in an answer of the server.
+func shiftTimes(t *testing.T, answer []byte, by time.Duration) []byte {
 	t.Helper()
 	var all map[string]any
 	if err := json.Unmarshal(answer, &all); err != nil {
@@ -71,8 +72,9 @@ func later(t *testing.T, answer []byte, by time.Duration) []byte {
 	return moved
 }
 
-// withWrongClocks runs a test with a right clock, a clock that is slow by an hour, and one that is fast by an hour.
-func withWrongClocks(t *testing.T, run func(t *testing.T, c *harness.TimerClient, now time.Time)) {
+// runWrongClocks runs a test with a correct clock, a clock that is slow by an hour, and a clock that is fast by an
+// hour.
+func runWrongClocks(t *testing.T, run func(t *testing.T, c *harness.TimerClient, now time.Time)) {
 	for _, slow := range []time.Duration{0, time.Hour, -time.Hour} {
 		natstest.Subtest(t, fmt.Sprint("slow by ", slow), func(t *testing.T, s *natstest.Server) {
 			c := wrongClock(t, s, slow)
@@ -81,11 +83,11 @@ func withWrongClocks(t *testing.T, run func(t *testing.T, c *harness.TimerClient
 	}
 }
 
-// TestVerbsByTheServersClock: a series that is moved, or gets another table, is due by the server's clock. The maximum
-// delay of a request is also checked by the server's clock.
+// TestVerbsByTheServersClock: after a move or a change of the table, a series is due by the server's clock. The maximum
+// delay of a request also counts from the server's clock.
 func TestVerbsByTheServersClock(t *testing.T) {
 	t.Parallel()
-	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
+	runWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
 		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "2h")
 		c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "2h")
 		c.Timers.Policy.MaxDelay = 24 * time.Hour
@@ -116,11 +118,11 @@ func TestVerbsByTheServersClock(t *testing.T) {
 	})
 }
 
-// TestSchedulesByTheServersClock: the lifetime of a schedule, and the duplicate window of an id, are measured by the
-// server's clock.
+// TestSchedulesByTheServersClock: the server's clock determines the end of a schedule's lifetime, and of an id's
+// duplicate window.
 func TestSchedulesByTheServersClock(t *testing.T) {
 	t.Parallel()
-	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
+	runWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
 		c.ServeSchedules(t)
 		const subject = "schedules.orders.a"
 		first, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-TTL", "20s", "Nats-Msg-Id", "1")
@@ -133,28 +135,27 @@ func TestSchedulesByTheServersClock(t *testing.T) {
 		}
 		time.Sleep(2*time.Minute - 1)
 		if seq, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-Msg-Id", "1"); seq != first || code != 0 {
-			t.Errorf("the same id is answered %d, %d, want %d", seq, code, first)
+			t.Errorf("the answer to the same id is %d, %d, want %d", seq, code, first)
 		}
 		time.Sleep(time.Nanosecond)
 		if seq, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-Msg-Id", "1"); seq == first || code != 0 {
-			t.Errorf("after two minutes the same id is answered %d, %d", seq, code)
+			t.Errorf("after two minutes, the answer to the same id is %d, %d", seq, code)
 		}
 		now = now.Add(2 * time.Minute)
 		for ttl, want := range map[string]bool{"13s": true, "11s": false} {
 			_, code := c.Schedule("schedules.orders.b", "orders.x", harness.AtExpression(now.Add(12*time.Second)), "hi",
 				"Nats-TTL", ttl)
 			if code == 0 != want || !want && code != 10165 {
-				t.Errorf("due in 12 s, with a lifetime of %s: code %d", ttl, code)
+				t.Errorf("code %d for a schedule that is due in 12 s, with a lifetime of %s", code, ttl)
 			}
 		}
 	})
 }
 
-// TestApplyByTheServersClock: the server's clock decides whether a schedule of a file is over, and not the shell's
-// clock.
+// TestApplyByTheServersClock: the server's clock, not the shell's, determines whether a schedule in a file has ended.
 func TestApplyByTheServersClock(t *testing.T) {
 	t.Parallel()
-	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
+	runWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
 		text := "set: s\nschedules:\n  k: {every: 1m, target: orders.x, last: " +
 			now.Add(30*time.Minute).Format(time.RFC3339Nano) + "}\n  over: {every: 1m, target: orders.x, last: " +
 			now.Add(-30*time.Minute).Format(time.RFC3339Nano) + "}\n"
@@ -169,8 +170,8 @@ func TestApplyByTheServersClock(t *testing.T) {
 	})
 }
 
-// TestNothingWithoutTheServersClock: if no leader sends its time, no request is carried out, and the error has the
-// reason.
+// TestNothingWithoutTheServersClock: if no leader reports its time, the client carries out no request, and the error
+// has the reason.
 func TestNothingWithoutTheServersClock(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

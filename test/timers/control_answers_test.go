@@ -19,8 +19,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// lossy returns a client that loses the answers to its next publishes, as many as lose says.
-func lossy(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
+// dropAcks returns a client that loses the answers to its next lose publishes.
+func dropAcks(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
 	timers := harness.CopyTimers(c.Timers)
 	timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		reply := c.Timers.Publish(ctx, m)
@@ -33,8 +33,8 @@ func lossy(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
 	return &harness.TimerClient{Client: c.Client, Timers: timers}
 }
 
-// TestLostAcknowledgements: a change was stored, and its acknowledgement was lost. The outcome is still cancelled,
-// moved, fired or set, and not a conflict, even if the timer has fired meanwhile.
+// TestLostAcknowledgements: the stream stored a change, and its acknowledgement was lost. The outcome is still
+// cancelled, moved, fired or set, and not conflict, even if the timer has fired since.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
@@ -43,7 +43,7 @@ func TestLostAcknowledgements(t *testing.T) {
 		plain := harness.NewTimerClient(client)
 		in := plain.Subscribe("orders.>")
 		var lose atomic.Int32
-		c := lossy(plain, &lose)
+		c := dropAcks(plain, &lose)
 		for _, generation := range []bool{true, false} {
 			for verb, want := range map[timer.Verb]timer.Outcome{
 				timer.Cancel: timer.Cancelled, timer.Move: timer.Moved, timer.Fire: timer.Fired,
@@ -55,12 +55,12 @@ func TestLostAcknowledgements(t *testing.T) {
 					w.Generation = 0
 				}
 				if verb == timer.Move {
-					w.For = "500ms" // it fires before the client reads the outcome
+					w.For = "500ms" // the timer fires before the client reads the outcome
 				}
 				lose.Store(1)
 				a := c.Check(w, want, 0)
 				if verb == timer.Cancel && a.Generation != g || verb != timer.Cancel && a.Generation <= g {
-					t.Errorf("%s returns generation %d, and the timer had %d", verb, a.Generation, g)
+					t.Errorf("%s returns generation %d, but the timer had %d", verb, a.Generation, g)
 				}
 				time.Sleep(time.Second)
 				if n := len(in.Arrivals()) - before; n != map[timer.Verb]int{timer.Move: 1, timer.Fire: 1}[verb] {
@@ -74,7 +74,7 @@ func TestLostAcknowledgements(t *testing.T) {
 		lose.Store(1)
 		c.Check(w, timer.Fired, 0)
 		w.Header = message.Header{"Delay-For": {"10m"}}
-		c.Check(w, timer.Conflict, 0) // beyond the firing
+		c.Check(w, timer.Conflict, 0) // until after the firing
 		time.Sleep(2 * time.Minute)
 		lose.Store(1)
 		first := c.Check(w, timer.Pending, 0)
@@ -85,8 +85,8 @@ func TestLostAcknowledgements(t *testing.T) {
 	})
 }
 
-// TestExtraDeliveryBecomesMove: the extra delivery of a series finds no leader, then a plain timer replaces the series,
-// and then another one replaces that timer. The timer that is the last one fires, and nothing else.
+// TestExtraDeliveryBecomesMove: the publish of a series' extra delivery finds no leader. Then a plain timer replaces
+// the series, and another plain timer replaces the first. Only the last timer fires.
 func TestExtraDeliveryBecomesMove(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -112,8 +112,9 @@ func TestExtraDeliveryBecomesMove(t *testing.T) {
 	})
 }
 
-// TestLostAcknowledgementOfExtraDelivery: the extra delivery of a series was stored, its acknowledgement was lost, and
-// the last round of the series fires before the next try. The outcome is fired, and the delivery is made once.
+// TestLostAcknowledgementOfExtraDelivery: the stream stored the extra delivery of a series, the acknowledgement was
+// lost, and the last round of the series fires before the next attempt. The outcome is fired, and the broker makes the
+// extra delivery once.
 func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
@@ -122,7 +123,7 @@ func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
 		plain := harness.NewSeriesClient(client)
 		in := plain.Subscribe("orders.>")
 		var lose atomic.Int32
-		c := lossy(plain, &lose)
+		c := dropAcks(plain, &lose)
 		plain.Publish("delaytimer.k.orders.x", "k", "Delay-Every", "1m", "Delay-Rounds", "1")
 		time.Sleep(time.Minute - 500*time.Millisecond) // the publish times out after a second
 		lose.Store(1)
@@ -132,11 +133,11 @@ func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
 	})
 }
 
-// refusedAsLast is the answer to a publish that expects another last entry.
+// refusedAsLast is the server's answer to a publish that expects another last sequence.
 var refusedAsLast = jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Code: jsapi.CodeWrongLast, Status: 400}}
 
-// TestRefusedByOldLeader: a deposed leader refuses a change that the new leader may have stored. The outcome is right,
-// even if another client has replaced the entry since, and the change is made once.
+// TestRefusedByOldLeader: a deposed leader refuses a change that the new leader may have stored. The outcome is
+// correct, even if another client has replaced the entry since, and the change is stored once.
 func TestRefusedByOldLeader(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -207,8 +208,8 @@ func TestRefusedByOldLeader(t *testing.T) {
 	})
 }
 
-// TestRefusedUntilTimeout: one leader refuses a change of a timer that another leader shows as pending. The client
-// tries again at intervals until its time is over.
+// TestRefusedUntilTimeout: one leader refuses a change of a timer, and another leader shows the timer as pending. The
+// client retries until its timeout.
 func TestRefusedUntilTimeout(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -218,37 +219,37 @@ func TestRefusedUntilTimeout(t *testing.T) {
 		asked := 0
 		c.Timers.Publish = func(ctx context.Context, _ *nats.Msg) jsapi.Reply {
 			if asked++; asked > 1000 {
-				<-ctx.Done() // or the loop would not end: no time passes here
+				<-ctx.Done() // otherwise no fake time passes, and the loop does not end
 			}
 			return refusedAsLast
 		}
 		c.Check(harness.NewChange(timer.Cancel, "k", 0), timer.Unknown, 0)
 		if asked < 50 || asked > 102 {
-			t.Errorf("%d attempts in five seconds, want one each 50 ms", asked)
+			t.Errorf("%d attempts in five seconds, want one every 50 ms", asked)
 		}
 	})
 }
 
 // TestSilenceIsUnknown: if no entry shows whether a request was stored before the last entry, the outcome is unknown.
-// If the stream has refused the request, the result is an error.
+// If the stream refused the request, the result is an error.
 func TestSilenceIsUnknown(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimerConfig(t)) // without history
 		plain := harness.NewTimerClient(harness.NewClient(t, s))
 		var lose atomic.Int32
-		c := lossy(plain, &lose)
+		c := dropAcks(plain, &lose)
 		set := func() uint64 { return c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence }
 		g := set()
 		lose.Store(1)
 		go func() {
 			time.Sleep(500 * time.Millisecond)
-			set() // in place of the cancel
+			set() // the stream stores this set instead of the cancel
 		}()
 		c.Check(harness.NewChange(timer.Cancel, "k", g), timer.Unknown, 0)
 		g = set()
 		lose.Store(1)
-		c.Check(harness.NewChange(timer.Fire, "k", g), timer.Unknown, 0) // the timer ends without an entry
+		c.Check(harness.NewChange(timer.Fire, "k", g), timer.Unknown, 0) // the timer ends, and keeps no entry
 		g = set()
 		lose.Store(1000)
 		started := time.Now()
@@ -270,7 +271,7 @@ func TestSilenceIsUnknown(t *testing.T) {
 	})
 }
 
-// TestOldLeaderProvesNothing: only a leader that a majority follows proves that a subject has no entry.
+// TestOldLeaderProvesNothing: only the answer of a leader with a majority proves that a subject has no entry.
 func TestOldLeaderProvesNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -23,8 +23,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// askAtOnce sends requests together. The returned function counts the answers by code, by outcome, or as "page".
-func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() map[string]int) {
+// sendTogether sends requests concurrently. The returned function counts the answers: a refusal by its code, an answer
+// about one timer by its outcome, and a list as "page".
+func sendTogether(c *harness.Client, n int, subject, body string) (answers func() map[string]int) {
 	c.T.Helper()
 	reply := c.NC.NewInbox()
 	in := c.Subscribe(reply)
@@ -50,8 +51,8 @@ func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() m
 	}
 }
 
-// TestFutureGenerationIsUnknown: a generation beyond the end of the stream is unknown immediately. However often
-// clients request it, that takes only a few requests to JetStream.
+// TestFutureGenerationIsUnknown: for a generation above the last sequence of the stream, the outcome is immediately
+// "unknown". Many such requests together cause only a few requests to JetStream.
 func TestFutureGenerationIsUnknown(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -73,23 +74,23 @@ func TestFutureGenerationIsUnknown(t *testing.T) {
 			if verb == "move" {
 				body = `{"generation":999999999,"by":"5m"}`
 			}
-			if got := askAtOnce(c, many, "delayctl.timer."+verb+".k.att.x", body)(); got["unknown"] != many {
-				t.Errorf("%s of a future generation is answered %v", verb, got)
+			if got := sendTogether(c, many, "delayctl.timer."+verb+".k.att.x", body)(); got["unknown"] != many {
+				t.Errorf("the answer to %s of a future generation is %v", verb, got)
 			}
 		}
 		if n := asked.Load() - before; n > 3*3*many {
-			t.Errorf("%d requests asked JetStream %d times, want three times each", 3*many, n)
+			t.Errorf("%d requests caused %d requests to JetStream, want three for each", 3*many, n)
 		}
 		var got store.Answer
 		c.CallService(&got, "delayctl.timer.cancel.k.orders.x", "")
 		if took := time.Since(began); got.Outcome != timer.Cancelled || got.Generation != g || took > 0 {
-			t.Errorf("another tenant's cancel is answered %+v after %s", got, took)
+			t.Errorf("the answer to another tenant's cancel is %+v after %s", got, took)
 		}
 	})
 }
 
-// TestTenantsTakeTurns: JetStream answers none of one tenant's requests, about one timer or many. The requests of
-// another tenant are answered immediately. The tenant's own requests are refused after they have waited too long.
+// TestTenantsTakeTurns: JetStream does not answer the reads for one tenant's requests, about one timer or many. The
+// service answers another tenant immediately. It refuses the first tenant's requests after their maximum wait.
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -106,8 +107,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 		silent.Store(true)
 		begun := time.Now()
 		const many = 500
-		gets := askAtOnce(c, many, "delayctl.timer.get.k.att.x", "")
-		lists := askAtOnce(c, many, "delayctl.timers.att", "")
+		gets := sendTogether(c, many, "delayctl.timer.get.k.att.x", "")
+		lists := sendTogether(c, many, "delayctl.timers.att", "")
 		var page store.Listing
 		c.CallService(&page, "delayctl.timers.orders", "")
 		var done store.BulkResult
@@ -116,20 +117,20 @@ func TestTenantsTakeTurns(t *testing.T) {
 		c.CallService(&got, "delayctl.timer.cancel.k.orders.x", "")
 		took := time.Since(begun)
 		if took > 0 || len(page.Timers) != 1 || done.Matched != 1 || got.Outcome != timer.Cancelled {
-			t.Errorf("another tenant is answered %+v, %+v, %+v after %s", page, done, got, took)
+			t.Errorf("the answers to another tenant are %+v, %+v, %+v after %s", page, done, got, took)
 		}
 		time.Sleep(5 * time.Second)
 		if got := gets(); got["429"] == 0 || got["429"]+got["503"] != many {
-			t.Errorf("%d requests about one timer are answered %v", many, got)
+			t.Errorf("the answers to %d requests about one timer are %v", many, got)
 		}
 		if got := lists(); got["429"] != many-1 || got["503"] != 1 {
-			t.Errorf("%d lists are answered %v, want one that JetStream does not answer", many, got)
+			t.Errorf("the answers to %d lists are %v, want one without an answer of JetStream", many, got)
 		}
 	})
 }
 
-// TestManyConcurrentCancels: hundreds of clients cancel timers together. Each gets the outcome. Requests beyond the
-// length of the queue get the answer that the service is busy, and change nothing.
+// TestManyConcurrentCancels: hundreds of clients cancel timers concurrently. Each client gets the outcome. If the queue
+// is full, the service refuses a request as busy, and the request changes nothing.
 func TestManyConcurrentCancels(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -161,8 +162,8 @@ func TestManyConcurrentCancels(t *testing.T) {
 		silent.Store(true)
 		const waiting, working = 2048, 48
 		var all []func() map[string]int
-		for range 6 { // larger groups would not be received in time
-			all = append(all, askAtOnce(c, 400, "delayctl.timer.cancel.k.orders.x", ""))
+		for range 6 { // the service would not receive larger groups in time
+			all = append(all, sendTogether(c, 400, "delayctl.timer.cancel.k.orders.x", ""))
 			synctest.Wait()
 		}
 		refused := 0
@@ -177,7 +178,7 @@ func TestManyConcurrentCancels(t *testing.T) {
 }
 
 // TestOneFilterForEachScan: no list creates a consumer for which the server counts the pending messages filter by
-// filter. The timers below a target come in the order in which they were set, on pages of any length.
+// filter. Lists have the timers below a target in the order of their sets, on pages of any length.
 func TestOneFilterForEachScan(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -233,7 +234,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 			}
 		}
 		var got []string
-		late, cancel := context.WithTimeout(context.Background(), time.Millisecond) // each scan ends with its first entry
+		late, cancel := context.WithTimeout(context.Background(), time.Millisecond) // each scan ends at its first entry
 		defer cancel()
 		for page := (store.Page{}); ; {
 			l, err := harness.NewTimerClient(c).Timers.List(late, store.Filter{Targets: []string{"orders", "orders.>"}}, page)
@@ -246,7 +247,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("pages without time list %v, want %v", got, want)
+			t.Errorf("the pages of scans that end early list %v, want %v", got, want)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -299,7 +300,7 @@ func TestOperationsOfVerbs(t *testing.T) {
 			{"cancel the future", func() store.Change {
 				return harness.NewChange(timer.Cancel, "k", 1<<40)
 			}, timer.Unknown, 3, 1},
-			// One of the reads asks for the leader's time. The fire that follows within 100 ms has it.
+			// One read requests the leader's time. The fire within 100 ms afterwards uses the same time.
 			{"move", func() store.Change { return whatever(timer.Move) }, timer.Moved, 3, 1},
 			{"fire", func() store.Change { return whatever(timer.Fire) }, timer.Fired, 1, 1},
 		} {
@@ -308,7 +309,7 @@ func TestOperationsOfVerbs(t *testing.T) {
 			publishes = 0
 			c.Check(w, tt.want, 0)
 			if n := int(reads.Load()); n != tt.reads || publishes != tt.publishes {
-				t.Errorf("to %s takes %d reads and %d publishes, want %d and %d", tt.name, n, publishes, tt.reads, tt.publishes)
+				t.Errorf("%s takes %d reads and %d publishes, want %d and %d", tt.name, n, publishes, tt.reads, tt.publishes)
 			}
 		}
 	})

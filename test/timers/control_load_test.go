@@ -23,8 +23,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestHugeAndManyRequests: requests that are too large are refused. If too many requests arrive, each is answered with
-// its outcome, or refused as busy. A generation that no stream has is unknown.
+// TestHugeAndManyRequests: the service refuses requests that are too large. If too many requests arrive, each gets its
+// outcome or a refusal as busy. The outcome of a generation that no stream has is "unknown".
 func TestHugeAndManyRequests(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 		huge := `{"generation":1,"word":"` + strings.Repeat("x", 9000) + `"}`
 		for _, subject := range []string{"timer.cancel.k.orders.x", "timers", "cancel-all", "shift"} {
 			if code := c.CallService(&got, "delayctl."+subject, huge); code != "413" {
-				t.Errorf("%s with %d bytes is answered %q %v, want 413", subject, len(huge), code, got)
+				t.Errorf("the answer to %s with %d bytes is %q %v, want 413", subject, len(huge), code, got)
 			}
 		}
 		const many = 500
@@ -61,8 +61,8 @@ func TestHugeAndManyRequests(t *testing.T) {
 		}
 		n := outcomes["unknown"] + outcomes["429"] + outcomes[""]
 		if outcomes["unknown"] == 0 || outcomes["429"] == 0 {
-			t.Errorf("of %d requests: %v; want some unknown, and the others refused as busy", many, outcomes)
-		} else if n < many-256 { // so many may wait; others are dropped
+			t.Errorf("the answers to %d requests are %v; want some unknown, and the others refused as busy", many, outcomes)
+		} else if n < many-256 { // the pending limit of the subscription, which drops further requests
 			t.Errorf("of %d requests %d were answered: %v", many, n, outcomes)
 		}
 		checkLast(c, "delaytimer.k.orders.x", g)
@@ -73,7 +73,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 	})
 }
 
-// TestControlMany: list, cancel and shift apply to the timers below the target of the subject, and to no others.
+// TestControlMany: list, cancel and shift apply exactly to the timers whose targets begin as in the subject.
 func TestControlMany(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestControlMany(t *testing.T) {
 			!l.Timers[0].Due.Equal(start.Add(10*time.Minute)) {
 			t.Errorf("k2* lists %+v", l)
 		}
-		var one store.Listing // without a pass through the others
+		var one store.Listing // without a read of the other timers
 		c.CallService(&one, "delayctl.timers", `{"key":"k7"}`)
 		if len(one.Timers) != 1 || one.Timers[0].Key != "k7" || one.Scanned != 1 {
 			t.Errorf("k7 lists %+v", one)
@@ -117,7 +117,7 @@ func TestControlMany(t *testing.T) {
 		c.CallService(&done, "delayctl.shift.orders", shift)
 		c.CallService(&again, "delayctl.shift.orders", shift)
 		if dry.Matched != 11 || done.Outcomes[timer.Moved] != 11 || again.Matched != 0 {
-			t.Errorf("the shift returns %+v %+v, and again %+v", dry, done, again)
+			t.Errorf("the shift returns %+v %+v, and the repeated shift %+v", dry, done, again)
 		}
 		done = store.BulkResult{}
 		c.CallService(&done, "delayctl.cancel-all.orders", `{"key":"k2*"}`)
@@ -140,14 +140,14 @@ func TestControlMany(t *testing.T) {
 	})
 }
 
-// answering returns the configuration of a broker that also answers requests about all streams.
-func answering(s *natstest.Server, cfg broker.Config) broker.Config {
+// operatorConfig returns the configuration of a broker that also answers the requests of operators.
+func operatorConfig(s *natstest.Server, cfg broker.Config) broker.Config {
 	of := cfg
 	cfg.Calls = inspect.Calls(func(context.Context) (*inspect.Inspector, error) { return inspect.Open(s.Connect(), of) })
 	return cfg
 }
 
-// TestControlCalls: any NATS client can request the state, the place of a message, and the forecast, with and without a
+// TestControlCalls: any NATS client can request the lanes, the place of a message, and the forecast, with and without a
 // stream of timers.
 func TestControlCalls(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,7 @@ func TestControlCalls(t *testing.T) {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimerConfig(t)
 			cfg.Timers = timers
-			c := harness.StartBroker(t, s, answering(s, cfg)).NewClient()
+			c := harness.StartBroker(t, s, operatorConfig(s, cfg)).NewClient()
 			for _, wait := range []string{"1m", "1h", "1h"} {
 				c.Publish("delay."+wait+".orders.x", wait)
 			}
@@ -192,8 +192,8 @@ func TestControlCalls(t *testing.T) {
 	}
 }
 
-// TestListAfterElection: a leader that was just elected does not know its followers yet. A list
-// waits until that leader knows them.
+// TestListAfterElection: a leader that was just elected does not know its followers yet. A list waits until the leader
+// knows its followers.
 func TestListAfterElection(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -215,8 +215,8 @@ func TestListAfterElection(t *testing.T) {
 	})
 }
 
-// TestFullStreamOfTimers: the stream of timers is full. The service, the commands and the client say that there is no
-// room. A request for a schedule gets the server's own answer.
+// TestFullStreamOfTimers: the stream of timers is full. The service, the commands and the client report that the stream
+// is full. A request for a schedule gets the server's own answer.
 func TestFullStreamOfTimers(t *testing.T) {
 	t.Parallel()
 	for name, full := range map[string]func(*jetstream.StreamConfig){

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestControlServiceOfSeries: the requests about a series, and the deliveries. The rounds stay in step with the table,
-// whatever happens to one round.
+// TestControlServiceOfSeries checks the requests about a series, and the deliveries. A move, cancel or extra firing of
+// one round does not change the times of the following rounds.
 func TestControlServiceOfSeries(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 		}
 		checkListsSeries(t, c)
 		ask("resume", `{"word":"w"}`, timer.Pending, 0)
-		at(75 * time.Minute) // one late, and the one at 70m
+		at(75 * time.Minute) // one missed round, and the round at 70m
 		ask("retime", `{"every":"1h","until":"`+start.Add(80*time.Minute).Format(time.RFC3339)+`","rounds":7}`,
 			timer.Moved, 80*time.Minute)
 		at(145 * time.Minute)
@@ -73,7 +73,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 	})
 }
 
-// checkListsSeries checks the number of timers that lists with several filters contain.
+// checkListsSeries checks the number of timers in lists with several filters.
 func checkListsSeries(t *testing.T, c *harness.Client) {
 	t.Helper()
 	for _, tt := range []struct {
@@ -98,7 +98,7 @@ func TestRecursDuringFirings(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewTimerClient(plain)
-		const n = store.MaxLimit + 20 // more than a page
+		const n = store.MaxLimit + 20 // more timers than a page has
 		for i := range n {
 			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-Every", "1h")
 		}
@@ -106,7 +106,7 @@ func TestRecursDuringFirings(t *testing.T) {
 		for row, err := range c.Timers.ListRecurring(t.Context(), store.Filter{}) {
 			natstest.NoError(t, err)
 			if rows[row.Key]++; len(rows) == store.MaxLimit {
-				time.Sleep(90 * time.Minute) // a round of each fires
+				time.Sleep(90 * time.Minute) // each series fires a round
 			}
 		}
 		if len(rows) != n {
@@ -120,8 +120,8 @@ func TestRecursDuringFirings(t *testing.T) {
 	})
 }
 
-// TestNoBrokerEntryWithoutSecret: a client without the brokers' secret writes no entry of a broker. Such an entry
-// would replace the series and be invalid.
+// TestNoBrokerEntryWithoutSecret: a client without the brokers' secret writes no sealed entry. Its entry would replace
+// the series and be invalid.
 func TestNoBrokerEntryWithoutSecret(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {

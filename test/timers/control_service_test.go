@@ -34,7 +34,7 @@ func checkLast(c *harness.Client, subject string, generation uint64) {
 	}
 }
 
-// TestControlService: each verb of the service, its outcomes, and what is delivered.
+// TestControlService checks each verb of the service, its outcomes, and the deliveries.
 func TestControlService(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestControlService(t *testing.T) {
 			subject, body string
 			headers       []string
 			outcome       timer.Outcome
-			generation    uint64 // zero for any
+			generation    uint64 // zero for any generation
 			due           time.Duration
 		}{
 			{subject: "get.none.orders.x", outcome: timer.NotFound},
@@ -135,9 +135,9 @@ func TestControlRefusals(t *testing.T) {
 	})
 }
 
-// TestServiceAnswersInboxesOnly: a request is neither answered nor carried out if its answer would go to a subject
-// where it is a request itself, or nowhere. That also holds for the requests of "nats micro", and for acknowledgements
-// that a tenant has redirected to the service's subjects.
+// TestServiceAnswersInboxesOnly: the service ignores a request without a reply subject, and a request whose reply
+// subject is not an inbox. That also holds for the requests of "nats micro", and for acknowledgements that a tenant has
+// redirected to the service's subjects.
 func TestServiceAnswersInboxesOnly(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -162,7 +162,7 @@ func TestServiceAnswersInboxesOnly(t *testing.T) {
 				natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: subject, Reply: reply}))
 			}
 		}
-		// The acknowledgement of a publish, and a stored message, put on a subject of the service.
+		// These publishes put an acknowledgement and a stored message on a subject of the service.
 		for _, subject := range []string{"delayctl.timer.cancel.k.orders.x", "delayctl.cancel-all.orders"} {
 			m := &nats.Msg{Subject: "delaytimer.other.orders.x", Reply: subject, Header: nats.Header{"Delay-For": {"1h"}}}
 			natstest.NoError(t, c.NC.PublishMsg(m))
@@ -173,22 +173,22 @@ func TestServiceAnswersInboxesOnly(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		checkLast(c, "delaytimer.k.orders.x", g)
 		if n := harness.Pending(c, "DELAY_10m"); n == 0 {
-			t.Error("the level has been purged")
+			t.Error("an answer of the service has purged the level")
 		}
 		if len(log.Lines()) == 0 {
-			t.Error("the log does not say why")
+			t.Error("the log does not have the reason")
 		}
 		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
 		var got store.Answer
 		if code := harness.WrapConn(t, own).CallService(&got, "delayctl.timer.cancel.k.orders.x", ""); code != "" ||
 			got.Outcome != timer.Cancelled {
-			t.Errorf("the one with its prefix is answered %q %+v", code, got)
+			t.Errorf("the answer to the request with the allowed prefix is %q %+v", code, got)
 		}
 	})
 }
 
-// TestControlWithInstances: any instance answers a request, and each request is answered once. "nats micro" sees all
-// instances. An instance that stops answers the requests that it has received, and the others go on.
+// TestControlWithInstances: each request gets one answer, from any instance. "nats micro" lists all instances. A
+// stopping instance answers the requests that it has received, and the other instances continue.
 func TestControlWithInstances(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -20,8 +20,8 @@ func moveTo(key string, generation uint64, until time.Time) store.Change {
 	return w
 }
 
-// TestVerbsWithBrokerAndWithout: each outcome of each verb, and the later deliveries, with the broker up, and with the
-// broker down all the time.
+// TestVerbsWithBrokerAndWithout checks each outcome of each verb, and the later deliveries, with a running broker and
+// without a broker.
 func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
@@ -102,8 +102,8 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	}
 }
 
-// TestOutcomeAfterReplacement: the outcome of a generation is found although another client has replaced its firing, or
-// its cancel, without a condition.
+// TestOutcomeAfterReplacement: the service finds the outcome of a generation, even if another client has replaced its
+// firing or cancel by an entry without an expectation.
 func TestOutcomeAfterReplacement(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -174,7 +174,7 @@ func TestOutcomesAroundDue(t *testing.T) {
 					want = 0
 				}
 				if came != want || a.Outcome == timer.Unknown || a.Outcome == timer.Conflict {
-					t.Errorf("%s %s after due is %s, and %d arrived", verb, off, a.Outcome, came)
+					t.Errorf("the outcome of %s %s after the due time is %s, but %d arrived", verb, off, a.Outcome, came)
 				}
 			}
 			t.Log(outcomes)
@@ -183,8 +183,8 @@ func TestOutcomesAroundDue(t *testing.T) {
 	}
 }
 
-// TestMoveKeepsMessageID: a timer was set with a Nats-Msg-Id. It can be moved within the duplicate window of the
-// stream, where the server acknowledges the move as a duplicate and stores nothing. It keeps the id.
+// TestMoveKeepsMessageID: a timer was set with a Nats-Msg-Id. A move within the duplicate window of the stream
+// succeeds, although the server takes a second publish with the id for a duplicate. The timer keeps the id.
 func TestMoveKeepsMessageID(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
@@ -193,17 +193,17 @@ func TestMoveKeepsMessageID(t *testing.T) {
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m", "Nats-Msg-Id", "mine").Sequence
 		until := time.Now().Add(20 * time.Minute)
 		if a := c.Check(moveTo("k", g, until), timer.Moved, 0); a.Generation <= g {
-			t.Errorf("the timer has the generation %d, and had %d", a.Generation, g)
+			t.Errorf("the timer has the generation %d, before the move %d", a.Generation, g)
 		}
 		harness.CheckExactly(t, in, until, 0)
 		if got := in.Arrivals()[0].Header.Get("Delay-Msg-Id"); got != "mine" {
-			t.Errorf("it comes with the id %q", got)
+			t.Errorf("the message has the id %q", got)
 		}
 	})
 }
 
-// TestListShowsLastEntries: entries that were replaced, moved or cancelled while no broker removes them are on no page,
-// and no bulk request changes them.
+// TestListShowsLastEntries: without a broker, the stream keeps entries that were replaced, moved or cancelled. No page
+// has these entries, and no bulk request changes them.
 func TestListShowsLastEntries(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -243,8 +243,8 @@ func TestListShowsLastEntries(t *testing.T) {
 	})
 }
 
-// TestBulk: page 1 fixes the last sequence of a bulk request. A repeated page moves no timer twice, and timers that do
-// not match are unchanged.
+// TestBulk: the first page fixes the last sequence of a bulk request. A repeated page moves no timer twice, and the
+// request does not change timers that do not match.
 func TestBulk(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -294,7 +294,7 @@ func TestBulk(t *testing.T) {
 		harness.CheckBodies(t, in.Arrivals(), "o×50 other")
 		b = store.Bulk{Verb: timer.Cancel, Filter: store.Filter{Targets: []string{"orders.>", "payments.>"}}}
 		if d, err := c.Timers.Bulk(ctx, b); err != nil || d.Outcomes[timer.Cancelled] != 1 {
-			t.Errorf("the cancel of the rest returns %+v, %v", d, err)
+			t.Errorf("the cancel of all timers returns %+v, %v", d, err)
 		}
 		time.Sleep(4 * time.Hour)
 		harness.CheckBodies(t, in.Arrivals(), "o×50 other")

@@ -18,7 +18,7 @@ import (
 
 // This file tests the number of JetStream operations that a timer costs. The table is in broker/timer/doc.go.
 
-// operations counts a broker's requests about the timers' stream, and its publishes, since it was created.
+// operations counts a broker's requests about the timers' stream, and its publishes, since the creation of the value.
 type operations struct {
 	reads, copies, deletes, entries, markers, cursors, arrivals *harness.Inbox
 }
@@ -26,7 +26,7 @@ type operations struct {
 func countOperations(c *harness.Client) operations {
 	c.T.Helper()
 	if c.LastEntry("delaysys.armed") == nil {
-		c.T.Fatal("there is no cursor yet: the first one removes nothing")
+		c.T.Fatal("the stream has no cursor yet")
 	}
 	return operations{
 		reads: c.Subscribe("$JS.API.STREAM.MSG.GET.DELAY_TIMERS"), copies: c.Subscribe("$JS.API.DIRECT.GET.DELAY_TIMERS"),
@@ -35,7 +35,7 @@ func countOperations(c *harness.Client) operations {
 	}
 }
 
-// String returns the counts. Reads of the cursor, and the removals for a cursor, do not count.
+// String returns the counts, without the reads and the removals of cursors.
 func (o operations) String() string {
 	reads := 0
 	for _, a := range o.reads.Arrivals() {
@@ -54,7 +54,7 @@ func (o operations) String() string {
 		len(o.arrivals.Arrivals()))
 }
 
-// check waits until no request is on its way, and expects these counts.
+// check waits until no request is outstanding, and expects these counts.
 func (o operations) check(t *testing.T, name, want string) {
 	t.Helper()
 	synctest.Wait()
@@ -63,8 +63,8 @@ func (o operations) check(t *testing.T, name, want string) {
 	}
 }
 
-// oneHop returns a configuration with one level for the markers of a minute.
-func oneHop(t *testing.T) broker.Config {
+// oneHopConfig returns a configuration in which the marker of a one-minute timer passes one level.
+func oneHopConfig(t *testing.T) broker.Config {
 	cfg := harness.TimerConfig(t)
 	cfg.Ladder, cfg.TimerHistory = harness.Ladder(t, "1s 58s"), time.Minute
 	return cfg
@@ -74,7 +74,7 @@ func oneHop(t *testing.T) broker.Config {
 // claim, the delivery and the outcome) and two deletes. One read serves many timers.
 func TestOperationsOfTimers(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
 		time.Sleep(5 * time.Minute)
@@ -94,12 +94,12 @@ func TestOperationsOfTimers(t *testing.T) {
 func TestOperationsOfRounds(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		for i := range 20 {
 			c.PublishIf(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Cron", "0 * * * * *")
 		}
-		time.Sleep(90 * time.Second) // before the first round fires, the worker reads the entries before it
+		time.Sleep(90 * time.Second) // before the first round fires, the worker also reads the earlier entries
 		o := countOperations(c)
 		time.Sleep(10 * time.Minute)
 		o.check(t, "rounds",
@@ -107,20 +107,20 @@ func TestOperationsOfRounds(t *testing.T) {
 	})
 }
 
-// TestOperationsOfCancels: a cancel costs its publish, a copy and one delete. The marker of the timer has cost another
-// copy. The cancel stays for its history, and the sweep removes it with one read.
+// TestOperationsOfCancels: a cancel costs its publish, a copy and one delete. The marker of the timer cost another copy
+// before. The stream keeps the cancel for DELAY_TIMER_HISTORY. Then the sweep removes the cancel with one read.
 func TestOperationsOfCancels(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
 		time.Sleep(5 * time.Minute)
 		due := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 		for _, tt := range []struct {
 			name  string
-			wait  time.Duration // from the set to the cancel
+			wait  time.Duration // until the cancel
 			want  string
-			swept string // the marker of a cancelled timer moves on, and is dropped when it is due
+			swept string // the marker of a cancelled timer hops until its due time, and is dropped then
 		}{
 			{"in memory", time.Second,
 				"0 reads, 10 copies in 10 requests, 10 deletes, 20 entries, 0 markers, 0 deliveries",
@@ -147,11 +147,11 @@ func TestOperationsOfCancels(t *testing.T) {
 	})
 }
 
-// TestTimersWithoutReplicas: the stream allows no direct gets. Timers and rounds are read from the leader, and come
-// when they are due.
+// TestTimersWithoutReplicas: the stream allows no direct gets. The broker reads timers and rounds from the leader, and
+// they arrive exactly at their due times.
 func TestTimersWithoutReplicas(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		c.Reconfigure("DELAY_TIMERS", func(cfg *jetstream.StreamConfig) { cfg.AllowDirect = false })
 		start := time.Now()
@@ -163,22 +163,22 @@ func TestTimersWithoutReplicas(t *testing.T) {
 	})
 }
 
-// TestTimerChangedAfterItWasRead: timers are cancelled, moved and replaced after their bodies were read, and before
-// they are due.
+// TestTimerChangedAfterItWasRead: clients cancel, move and replace timers after the broker has read the bodies, and
+// before the due time.
 func TestTimerChangedAfterItWasRead(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		cancelled := c.Publish("delaytimer.cancelled.orders.x", "no", "Delay-For", "1m").Sequence
 		moved := c.Publish("delaytimer.moved.orders.x", "old", "Delay-For", "1m").Sequence
 		c.Publish("delaytimer.replaced.orders.x", "older", "Delay-For", "1m")
 		time.Sleep(time.Minute - 10*time.Millisecond)
 		if c.PublishIf(cancelled, "delaytimer.cancelled.orders.x", "", "Delay-Cancel", "x") == 0 {
-			t.Error("a timer cannot be cancelled after it was read")
+			t.Error("a cancel failed after the broker had read the timer")
 		}
 		again := time.Now()
 		if c.PublishIf(moved, "delaytimer.moved.orders.x", "new", "Delay-For", "5m") == 0 {
-			t.Error("a timer cannot be moved after it was read")
+			t.Error("a move failed after the broker had read the timer")
 		}
 		c.Publish("delaytimer.replaced.orders.x", "newer", "Delay-For", "10m")
 		harness.CheckExactly(t, in, again.Add(5*time.Minute), 0)
@@ -190,7 +190,7 @@ func TestTimerChangedAfterItWasRead(t *testing.T) {
 }
 
 // TestDueTimersAskNothing: from a second before the timers are due, JetStream answers no reads and removes no entries.
-// Timers and rounds still come when they are due.
+// Timers and rounds still arrive at their due times.
 func TestDueTimersAskNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -199,14 +199,14 @@ func TestDueTimersAskNothing(t *testing.T) {
 			return silent.Load() && strings.HasSuffix(question, ".DELAY_TIMERS") &&
 				(strings.HasPrefix(question, "STREAM.MSG.") || strings.HasPrefix(question, "DIRECT.GET."))
 		})
-		cfg := oneHop(t)
+		cfg := oneHopConfig(t)
 		cfg.APIPrefix = natstest.ProxyAPI
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.series.orders.x", "body", "Delay-Every", "1m")
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		due := time.Now().Add(time.Minute) // of the third round, too
+		due := time.Now().Add(time.Minute) // also until after the third round
 		for i := range 20 {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due.UTC().Format(time.RFC3339Nano))
 		}
@@ -217,16 +217,17 @@ func TestDueTimersAskNothing(t *testing.T) {
 		synctest.Wait()
 		silent.Store(false)
 		if got := len(in.Arrivals()) - before; got != 21 {
-			t.Errorf("%d arrived when they were due, want 21", got)
+			t.Errorf("%d arrived at their due times, want 21", got)
 		}
 	})
 }
 
-// TestReplicasAnswerAgain: while replicas do not answer, each due timer is read from the leader. A few seconds after
-// replicas answer again, timers are read from replicas, many in one request. All timers come when they are due.
+// TestReplicasAnswerAgain: while replicas do not answer, the broker reads each due timer from the leader. A few seconds
+// after replicas answer again, it reads timers from replicas, many in one request. All timers arrive at their due
+// times.
 func TestReplicasAnswerAgain(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
 		const timers = 20
 		in := c.Subscribe("orders.>")
 		direct := func(allowed bool) {

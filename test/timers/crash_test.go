@@ -19,25 +19,24 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A crash is a row of the table in the documentation of package timer, with the ways in which it happens.
+// A crash is a row of the table in the documentation of package timer, with the scenes in which the crash happens.
 type crash struct {
 	after, recovery string
 	ways            []way
 }
 
-// A way is a timer that is set, a broker that crashes, and another broker that starts afterwards. All times are since
-// the set.
+// A way is a scene: a client sets a timer, a broker crashes, and another broker starts. All times count from the set.
 type way struct {
 	name   string
-	wait   time.Duration // of the timer
-	mute   string        // requests that begin so go unanswered
-	passes int64         // so many of them are answered first
-	from   time.Duration // when they begin to go unanswered
-	until  time.Duration // when the broker crashes; it does so before the set if this is negative
+	wait   time.Duration // the delay of the timer
+	mute   string        // prefix of the API subjects of the requests that get no answer
+	passes int64         // number of these requests that get an answer before
+	from   time.Duration // time from which these requests get no answer
+	until  time.Duration // time of the crash; if negative, the crash is before the set
 	then   func(c *harness.Client, g uint64)
-	back   time.Duration // when the next broker comes, right after then
+	back   time.Duration // time of the start of the next broker, directly after then
 	change func(*broker.Config)
-	expect []time.Duration // when the timer is sent; a stream stores it once
+	expect []time.Duration // times of the deliveries, of which a stream stores one
 }
 
 const crashed = "delaytimer.k.orders.x"
@@ -58,9 +57,9 @@ func cancelled(c *harness.Client, g uint64) {
 	}
 }
 
-// deliveredTwice are the times of a delivery and of its repetition. The repetition waits until the instance that fired
+// duplicateTimes has the times of a delivery and of its duplicate. The next broker waits until the instance that fired
 // can no longer be delivering. The duplicate window of a stream is much longer.
-var deliveredTwice = []time.Duration{900 * time.Millisecond, 9399 * time.Millisecond}
+var duplicateTimes = []time.Duration{900 * time.Millisecond, 9399 * time.Millisecond}
 
 // crashes are the rows of the table, in its order.
 var crashes = []crash{
@@ -94,17 +93,17 @@ var crashes = []crash{
 		ways: []way{
 			{name: "no entry", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
 				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
-				expect: deliveredTwice},
+				expect: duplicateTimes},
 			{name: "the set alone", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS", passes: 1,
 				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
-				expect: deliveredTwice},
+				expect: duplicateTimes},
 			{name: "no entry, apart", change: ownsAll, wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
 				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
-				expect: deliveredTwice},
+				expect: duplicateTimes},
 			{name: "the set alone, apart", change: ownsAll, wait: 900 * time.Millisecond,
 				mute: "STREAM.MSG.DELETE.DELAY_TIMERS", passes: 1,
 				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
-				expect: deliveredTwice},
+				expect: duplicateTimes},
 		}},
 	{after: "entries removed, marker not committed", recovery: "the marker finds no timer, and is dropped",
 		ways: []way{
@@ -119,8 +118,8 @@ var crashes = []crash{
 	}},
 }
 
-// TestTimerCrashes plays the crashes of the table in the documentation of package timer. Each timer is sent exactly
-// when it should be, and none of its entries is left.
+// TestTimerCrashes plays the crashes of the table in the documentation of package timer. Each timer is sent exactly at
+// the expected times, and the stream keeps none of its entries.
 func TestTimerCrashes(t *testing.T) {
 	t.Parallel()
 	for _, row := range crashes {
@@ -138,13 +137,13 @@ func TestCrashesMatchDocument(t *testing.T) {
 	natstest.NoError(t, err)
 	_, table, _ := strings.Cut(string(text), "TestTimerCrashes tests each row.\n//\n")
 	table, _, _ = strings.Cut(table, "\n//\n")
-	rows := strings.Split(table, "\n")[1:] // without the head
+	rows := strings.Split(table, "\n")[1:] // without the two rows of the head
 	var acted []string
 	for _, c := range crashes {
 		acted = append(acted, fmt.Sprintf("//\t%-44s %s", c.after, c.recovery))
 	}
 	if !slices.Equal(rows, acted) {
-		t.Errorf("the document has\n%s\nand the test has\n%s", strings.Join(rows, "\n"), strings.Join(acted, "\n"))
+		t.Errorf("the document has\n%s\nbut the test has\n%s", strings.Join(rows, "\n"), strings.Join(acted, "\n"))
 	}
 }
 
@@ -198,11 +197,11 @@ func (w way) actOut(t *testing.T, s *natstest.Server) {
 		sent = append(sent, a.At.Sub(start))
 		id := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
 		if a.ID != id || a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(start.Add(w.wait)) {
-			t.Errorf("it was sent as %+v, want it under %s, with its header, due after %s", a, id, w.wait)
+			t.Errorf("the broker sent %+v, want the id %s, the timer's header and due time, %s after the set", a, id, w.wait)
 		}
 	}
 	if !slices.Equal(sent, w.expect) {
-		t.Errorf("it was sent after %v, want %v", sent, w.expect)
+		t.Errorf("the broker sent the timer after %v, want %v", sent, w.expect)
 	}
 	harness.CheckCount(t, c.Arrivals("ORDERS"), min(len(w.expect), 1))
 	c.CheckNoTimers()

@@ -13,7 +13,7 @@ import (
 
 const debounced = "delaytimer.k.orders.x"
 
-// debounce sets the timer at some times since the start of the test, and returns the last generation.
+// debounce sets the timer at these times after the start of the test, and returns the last generation.
 func debounce(
 	c *harness.Client, start time.Time, wait, most string, times ...time.Duration,
 ) (generation uint64) {
@@ -25,13 +25,13 @@ func debounce(
 	return generation
 }
 
-// checkDebounced checks that one more message has come at a time since the start of the test, with the body of the last
-// set, and that no entry of its run is left.
+// checkDebounced expects one more message at a time after the start of the test, with the body of the last set, and no
+// entry of the run.
 func checkDebounced(t *testing.T, c *harness.Client, in *harness.Inbox, due time.Time, count int, body string) {
 	t.Helper()
 	harness.CheckExactly(t, in, due, count)
 	if all := in.Arrivals(); len(all) != count+1 || all[count].Body != body {
-		t.Errorf("%q arrived, want %s at the end", harness.Bodies(all), body)
+		t.Errorf("%q arrived, want %s as the last body", harness.Bodies(all), body)
 	}
 	time.Sleep(3 * time.Minute)
 	c.CheckNoTimers()
@@ -39,7 +39,7 @@ func checkDebounced(t *testing.T, c *harness.Client, in *harness.Inbox, due time
 }
 
 // TestDebounce: each set of a run postpones the timer, at most until Delay-Max-Wait after the first set. The worker
-// reads a run in memory. If sets have become markers, it sometimes reads the run in the stream.
+// computes the run from its memory. If a set has a marker, the worker may have to read the run in the stream.
 func TestDebounce(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -51,7 +51,7 @@ func TestDebounce(t *testing.T) {
 		{"quiet at once", "10s", "25s", []time.Duration{0}, 10 * s},
 		{"quiet in time", "10s", "25s", []time.Duration{0, 8 * s}, 18 * s},
 		{"at most", "10s", "25s", []time.Duration{0, 8 * s, 16 * s, 24 * s}, 25 * s},
-		{"as long as the wait", "10s", "10s", []time.Duration{0, 5 * s, 9 * s}, 10 * s},
+		{"the maximum wait is as long as the delay", "10s", "10s", []time.Duration{0, 5 * s, 9 * s}, 10 * s},
 		{"armed", "3m", "5m", []time.Duration{0, 60 * s, 120 * s, 180 * s, 290 * s}, 300 * s},
 		{"armed far ahead", "2h", "3h", []time.Duration{0, 3600 * s, 7200 * s}, 10800 * s},
 	} {
@@ -67,7 +67,7 @@ func TestDebounce(t *testing.T) {
 	}
 }
 
-// ends are the events that end a run.
+// ends has the events that end a run.
 var ends = map[string]func(c *harness.Client, last uint64){
 	"cancel": func(c *harness.Client, last uint64) { c.PublishIf(last, debounced, "", "Delay-Cancel", "x") },
 	"any":    func(c *harness.Client, _ uint64) { c.Publish(debounced, "", "Delay-Cancel", "x") },
@@ -95,16 +95,17 @@ func TestDebounceBeginsAnew(t *testing.T) {
 					continue
 				}
 				natstest.Subtest(t, fmt.Sprint(name, " crash ", crash, " for ", down), func(t *testing.T, s *natstest.Server) {
-					beginAnew(t, s, end, crash, down)
+					checkNextRun(t, s, end, crash, down)
 				})
 			}
 		}
 	}
 }
 
-// beginAnew has one run end after 22 s, and another begin 8 s later: before the marker is sent of a set that has ended
-// the run. A broker crashes after a time, unless that is negative, and is down for another.
-func beginAnew(t *testing.T, s *natstest.Server, end func(*harness.Client, uint64), crash, down time.Duration) {
+// checkNextRun ends a run after 22 s, and begins the next run 8 s later, before the broker stores a marker for the
+// entry that ended the first run. The broker crashes at the time crash, unless it is negative, and another broker
+// starts after the time down.
+func checkNextRun(t *testing.T, s *natstest.Server, end func(*harness.Client, uint64), crash, down time.Duration) {
 	cfg := harness.TimerConfig(t)
 	b, c := harness.Start(t, s, cfg)
 	in := c.Subscribe("orders.>")
@@ -132,7 +133,7 @@ func beginAnew(t *testing.T, s *natstest.Server, end func(*harness.Client, uint6
 	}
 }
 
-// TestDebounceThroughCrashes: a run goes on through crashes, and through changes of the instance.
+// TestDebounceThroughCrashes: a run continues through crashes and changes of the owner.
 func TestDebounceThroughCrashes(t *testing.T) {
 	t.Parallel()
 	for crash := range 12 {
@@ -162,7 +163,7 @@ func TestDebounceThroughCrashes(t *testing.T) {
 	}
 }
 
-// startOneOrTwo starts one broker, or two that share the lanes, and returns the one that crashes.
+// startOneOrTwo starts one broker, or two brokers that share the lanes. It returns the broker that will crash.
 func startOneOrTwo(t *testing.T, s *natstest.Server, cfg broker.Config, two bool) *harness.Instance {
 	if two {
 		return harness.StartBrokers(t, s, 2, cfg)[0]
@@ -170,7 +171,7 @@ func startOneOrTwo(t *testing.T, s *natstest.Server, cfg broker.Config, two bool
 	return harness.StartBroker(t, s, cfg)
 }
 
-// TestDebounceAfterItsFiring: a run ends as its timer fires, even while the firing is on its way.
+// TestDebounceAfterItsFiring: the firing of the timer ends the run, even before the delivery.
 func TestDebounceAfterItsFiring(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -185,11 +186,11 @@ func TestDebounceAfterItsFiring(t *testing.T) {
 }
 
 // TestOperationsOfDebounce: a timer that is set a hundred times a second costs the set and a delete for each, and
-// nothing else before it is due. Then its run is read, and the rest of the run is read and removed.
+// nothing else before it is due. When the timer is due, the broker reads its run, and removes the remaining entries.
 func TestOperationsOfDebounce(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
 		time.Sleep(5 * time.Minute)

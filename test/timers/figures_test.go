@@ -11,7 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerStatus: the status has the number of pending timers, wherever their markers are, and their lateness.
+// TestTimerStatus: the status has the number of pending timers, with or without markers, and the lateness of the fired
+// timers.
 func TestTimerStatus(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -31,7 +32,7 @@ func TestTimerStatus(t *testing.T) {
 			t.Fatal("there is no lane of timers")
 			return lane
 		}
-		time.Sleep(70 * time.Second) // they are counted once a minute
+		time.Sleep(70 * time.Second) // the broker counts the timers once a minute
 		if l := of(); l.Pending != 19 || l.Held != 0 || !l.Live || l.Overdue != 0 {
 			t.Errorf("with 19 pending timers, the status is %+v", l)
 		}
@@ -45,17 +46,17 @@ func TestTimerStatus(t *testing.T) {
 		}
 		late := b.Broker.Status().Lateness
 		if n := late[streams.Level].Count + late[streams.Timers].Count; n != 19 || late[streams.Level].Sum > 0 {
-			t.Errorf("the lateness is %+v, want 19 without any", late)
+			t.Errorf("the lateness is %+v, want 19 timers without lateness", late)
 		}
 	})
 }
 
 // TestTimersWithInstances: three instances share the lanes, and one crashes under load. The target's stream stores each
-// timer once. None is early, and none is later than a takeover takes.
+// timer once. No timer is early, and no timer is late by more than the duration of a takeover.
 func TestTimersWithInstances(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	for seed := range 3 { // each of the instances once
+	for seed := range 3 { // the number of instances
 		natstest.Subtest(t, fmt.Sprint(seed), func(t *testing.T, s *natstest.Server) {
 			cfg := harness.MemberConfig(t, 3)
 			cfg.Timers, cfg.TimerHistory = true, -1
@@ -81,7 +82,7 @@ func TestTimersWithInstances(t *testing.T) {
 			seen, worst := make(map[string]bool), time.Duration(0)
 			for _, a := range c.Arrivals("ORDERS") {
 				if seen[a.Body] || a.At.Before(a.Due) {
-					t.Errorf("%s is stored twice, or early: due %s, at %s", a.Body, a.Due, a.At)
+					t.Errorf("%s is stored twice or early: due %s, stored %s", a.Body, a.Due, a.At)
 				}
 				seen[a.Body] = true
 				worst = max(worst, a.At.Sub(a.Due))

@@ -16,7 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// These tests prove that a fired timer is delivered, even after a later entry and beside another owner.
+// These tests prove that the broker delivers a fired timer, even if a client has stored a later entry, or if another
+// instance also owns the lane.
 
 // forgetCursor removes the cursor of the timers' stream.
 func forgetCursor(c *harness.Client) {
@@ -28,7 +29,7 @@ func forgetCursor(c *harness.Client) {
 	}
 }
 
-// checkExactlyLate expects no further message until a time after due, and one message then.
+// checkExactlyLate expects no message until the duration late after due, and one message then.
 func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.Duration, before int) {
 	t.Helper()
 	time.Sleep(time.Until(due.Add(late)) - 1)
@@ -41,8 +42,8 @@ func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.
 	}
 }
 
-// TestCrashAfterOutcome: the outcome of a timer is stored, a crash prevents the removal of its entries, and a
-// client sets the timer again. The first timer is not delivered again.
+// TestCrashAfterOutcome: an instance stores the outcome of a timer, and crashes before it removes the timer's entries.
+// A client sets the timer again. The next instance does not deliver the first timer again.
 func TestCrashAfterOutcome(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -74,17 +75,17 @@ func TestCrashAfterOutcome(t *testing.T) {
 	})
 }
 
-// TestTimerReplacedWhileFiring: while a firing is underway, a client sets or cancels the timer without a condition, and
-// the broker crashes before the delivery. The firing is delivered once, wherever its marker is, and the new set fires
-// when it is due.
+// TestTimerReplacedWhileFiring: before a firing is delivered, a client sets or cancels the timer without an
+// expectation, and the broker crashes. The next broker delivers the firing once, with or without a marker, and the new
+// set fires at its due time.
 func TestTimerReplacedWhileFiring(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		wait  string
 		lose  func(c *harness.Client, g uint64)
-		over  []string // headers of the entry after the firing
-		comes bool     // after ten minutes
+		over  []string // headers of the entry that the client stores after the firing
+		comes bool     // bodies that arrive ten minutes later
 	}{
 		"set, and its marker waits": {"10m", func(*harness.Client, uint64) {}, []string{"Delay-For", "10m"}, true},
 		"cancelled, and so":         {"10m", func(*harness.Client, uint64) {}, []string{"Delay-Cancel", "1"}, false},
@@ -122,7 +123,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 				time.Sleep(time.Second)
 				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
 				if got := in.Arrivals(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
-					t.Fatalf("after the start of a broker, %+v arrived, want the old one as %s", got, want)
+					t.Fatalf("after the start of a broker, %+v arrived, want the fired timer with the id %s", got, want)
 				}
 				if tt.comes {
 					harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
@@ -136,8 +137,8 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 	}
 }
 
-// TestTimerFiringIsSwept: the marker is lost, and a client has replaced a firing that no instance delivers. The sweep
-// finds the firing.
+// TestTimerFiringIsSwept: a firing has no marker and no instance that delivers it, and a client has stored a later
+// entry. The sweep finds the firing.
 func TestTimerFiringIsSwept(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -146,14 +147,14 @@ func TestTimerFiringIsSwept(t *testing.T) {
 		start := time.Now()
 		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "10m")
 		time.Sleep(time.Minute)
-		b.Stop() // it forgets the entries that it has read ahead
+		b.Stop() // the new broker has not read the entries ahead
 		c.Purge("DELAY_10m")
 		c.Purge("DELAY_1m")
 		b.Replace()
 		time.Sleep(time.Until(start.Add(10 * time.Minute)))
 		c.Fire("delaytimer.k.orders.x", "ghost")
 		var again time.Time
-		for range 360 { // so that one is in memory when the sweep comes
+		for range 360 { // the broker has one timer in memory at the time of the sweep
 			again = time.Now()
 			c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
 			time.Sleep(500 * time.Millisecond)
@@ -165,8 +166,8 @@ func TestTimerFiringIsSwept(t *testing.T) {
 	})
 }
 
-// TestFiringKeptUntilSettled: while an instance may deliver a firing, later entries of clients come and go, and
-// the firing is kept.
+// TestFiringKeptUntilSettled: while an instance may still deliver a firing, the stream keeps the firing, even if
+// clients store and end later entries.
 func TestFiringKeptUntilSettled(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -198,8 +199,8 @@ func TestFiringKeptUntilSettled(t *testing.T) {
 	}
 }
 
-// TestFiringAfterLostLease: an instance loses the lane while a target has not answered, and acquires it again. A
-// client has replaced the firing, so its set is removed. The firing is delivered immediately.
+// TestFiringAfterLostLease: an instance loses the lane while a target has not answered, and acquires it again. A client
+// has stored a later entry, so the broker has removed the set of the firing. The firing is delivered immediately.
 func TestFiringAfterLostLease(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -209,7 +210,7 @@ func TestFiringAfterLostLease(t *testing.T) {
 		harness.StartBroker(t, s, cfg)
 		lease := <-f.Leases
 		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>") // a core subscriber does not acknowledge
+		in := c.Subscribe("orders.>") // the core subscriber does not acknowledge
 		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "1500ms", "Delay-Deliver", "stream")
 		time.Sleep(1600 * time.Millisecond)
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
@@ -223,8 +224,9 @@ func TestFiringAfterLostLease(t *testing.T) {
 	})
 }
 
-// TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. The timer
-// is delivered once: one instance is refused, leaves the firing to the other, and later finds no entry.
+// TestTimerWithTwoOwners: for a moment two instances own all lanes, and both have the due timer in memory. The timer is
+// delivered once: the stream refuses the claim of one instance, which leaves the firing to the other instance, and
+// later finds no entry.
 func TestTimerWithTwoOwners(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -248,8 +250,8 @@ func TestTimerWithTwoOwners(t *testing.T) {
 	})
 }
 
-// TestTimerWithoutRoom: the stream of timers is full when a timer is due. The timer is late and not lost. It can still
-// be cancelled, since nothing of it was stored elsewhere before.
+// TestTimerWithoutRoom: the stream of timers is full when a timer is due. The timer is late and not lost. A client can
+// still cancel the timer, since no claim is stored.
 func TestTimerWithoutRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -262,7 +264,7 @@ func TestTimerWithoutRoom(t *testing.T) {
 		bound(c, "DELAY_TIMERS", 100)
 		time.Sleep(time.Minute)
 		if got := len(in.Arrivals()); got != 0 {
-			t.Errorf("%d arrived although the stream stores nothing", got)
+			t.Errorf("%d arrived although the stream is full", got)
 		}
 		bound(c, "DELAY_TIMERS", -1)
 		if c.PublishIf(g, "delaytimer.b.orders.x", "", "Delay-Cancel", "x") == 0 {
@@ -277,7 +279,7 @@ func TestTimerWithoutRoom(t *testing.T) {
 	})
 }
 
-// bound sets the maximum bytes of a stream.
+// bound sets the maximum number of bytes of a stream.
 func bound(c *harness.Client, stream string, bytes int64) {
 	c.T.Helper()
 	c.Reconfigure(stream, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = bytes })

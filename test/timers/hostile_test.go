@@ -114,8 +114,8 @@ func TestHostileTimerSubjects(t *testing.T) {
 	})
 }
 
-// TestReservedHeadersOfTimers: headers of the server and of the broker have no effect when a client writes them.
-// Headers that control a stream do not control the target's stream.
+// TestReservedHeadersOfTimers: a client's headers with the names of the server's and the broker's headers have no
+// effect. Headers that control a stream do not control the target's stream.
 func TestReservedHeadersOfTimers(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -128,7 +128,7 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 			{"Nats-Expected-Last-Subject-Sequence", "0", "Nats-Required-Api-Level", "1"},
 			{"Delay-Due", far, "Delay-Accepted", far}, {"Delay-Id", "DELAY_TIMERS-1-1"}, {"Delay-Attempts", "19"},
 			{"Delay-Timer", "other", "Delay-Timer-Size", "9"},
-			{"Delay-Key", "other"}, {"Delay-Late", "1h"}, // there are no such headers
+			{"Delay-Key", "other"}, {"Delay-Late", "1h"}, // these headers do not exist
 		} {
 			subject := fmt.Sprintf("delaytimer.%d.orders.x", i)
 			c.Publish(subject, "x", append(headers, "Delay-For", "90s")...)
@@ -152,8 +152,8 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 	})
 }
 
-// TestRelayedTimers: NATS checks no permission for reply subjects. Messages that another tenant redirects to a timer's
-// subject, in place of a marker or of the cursor, are not believed.
+// TestRelayedTimers: NATS checks no permission for reply subjects. Another tenant redirects messages to the subjects of
+// a timer, a marker and the cursor. The broker does not believe these messages.
 func TestRelayedTimers(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -178,19 +178,19 @@ func TestRelayedTimers(t *testing.T) {
 		relay("delaysys.armed", "armed 100 1", "Delay-Format", "3")
 		relay("delaysys.hop.1s.timer", "", "Delay-Id", "DELAY_TIMERS-1-1", "Delay-Timer", "mine", "Delay-Target", "orders.x",
 			"Delay-Format", "3", "Delay-Hop", "1", "Delay-Due", "2000-01-01T00:00:00Z", "Delay-Accepted", "2000-01-01T00:00:00Z")
-		// An acknowledgement on the subject of another tenant's timer.
+		// The server puts an acknowledgement on the subject of another tenant's timer.
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "evil.x", Reply: "delaytimer.other.orders.x"}))
 		time.Sleep(time.Until(start.Add(11 * time.Minute)))
 		harness.CheckBodies(t, in.Arrivals(), "mine")
 		dead := c.DeadLetters()
-		// victim, new x, new y and the marker; the acknowledgement is noise.
+		// Bad internals: victim, new x, new y and the marker. The bad timer is the acknowledgement.
 		if got, noise := len(dead["bad_internal"]), len(dead["bad_timer"]); got != 4 || noise != 1 || len(dead) != 2 {
 			t.Errorf("dead letters %d bad_internal, %d bad_timer, codes %d; want 4, 1 and 2", got, noise, len(dead))
 		}
 	})
 }
 
-// TestForgedTimers: a client with the right to publish on the broker's subjects is not believed there either.
+// TestForgedTimers: the broker believes no message on its own subjects from a client that may publish there.
 func TestForgedTimers(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -207,7 +207,8 @@ func TestForgedTimers(t *testing.T) {
 			append(state, "Delay-Fired", fmt.Sprint(g, " me"))...)
 		time.Sleep(time.Minute)
 		harness.CheckBodies(t, in.Arrivals(), "")
-		// A real seal does not come from a tenant. Even so, a timer fires when its set says, and not when its marker does.
+		// This marker has a valid seal, which a tenant cannot make. Even so, the timer fires at the time in its set, and not
+		// in the marker.
 		c.PublishSealed(k, "delaysys.hop.1s.timer", "",
 			append(state, "Delay-Timer", "mine", "Delay-Target", "orders.x", "Delay-Subject", "x")...)
 		time.Sleep(10 * time.Second)
@@ -234,11 +235,11 @@ func TestLargeTimer(t *testing.T) {
 		time.Sleep(time.Second)
 		letters := c.DeadLetters()["too_large"]
 		if len(letters) != 1 || !strings.Contains(letters[0].Header.Get(message.HeaderError), "4096") {
-			t.Errorf("a second later, there are %d letters: %v", len(letters), letters)
+			t.Errorf("after a second, there are %d letters: %v", len(letters), letters)
 		}
 		time.Sleep(2 * time.Hour)
 		if got := in.Arrivals(); len(got) != 1 || got[0].Body != fits {
-			t.Errorf("%d arrived, want the one that fits", len(got))
+			t.Errorf("%d arrived, want only the timer that fits", len(got))
 		}
 		c.CheckNoTimersBut("DELAY_DEAD")
 	})

@@ -19,8 +19,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. A timer is not delivered
-// if its cancel or move was acknowledged, and it is delivered if its last set was acknowledged.
+// TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. The body of a set arrives
+// if the server acknowledged the set as the last request, and does not arrive if the server acknowledged a cancel or
+// move of the set.
 func TestTimersOnKill(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -49,16 +50,16 @@ func TestTimersOnKill(t *testing.T) {
 	p.Terminate()
 }
 
-// fate is the expected fate of a body.
+// fate is the expected result of a body.
 type fate int
 
 const (
-	unknownFate fate = iota // something was not answered
+	unknownFate fate = iota // a request without an answer may have changed the result
 	comes
 	never
 )
 
-// fates holds the fates of all bodies.
+// fates has the expected results of all bodies.
 type fates struct {
 	*harness.Client
 
@@ -108,7 +109,8 @@ func (f *fates) play(ctx context.Context, player int) {
 	}
 }
 
-// publishTimer returns the sequence of the stored message, or zero if the generation was no longer the last entry.
+// publishTimer publishes a set, move or cancel. It returns the sequence of the stored message, or zero if the last
+// entry has another generation.
 func (f *fates) publishTimer(subject, body string, expects uint64, header, value string) (uint64, error) {
 	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{header: {value}}}
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(expects, 10))
@@ -124,7 +126,7 @@ func (f *fates) publishTimer(subject, body string, expects uint64, header, value
 	return ack.Sequence, nil
 }
 
-// missing returns the number of bodies that must come and have not.
+// missing returns the number of bodies that must arrive and have not arrived.
 func (f *fates) missing() int {
 	came := make(map[string]bool)
 	for _, a := range f.Arrivals("ORDERS") {
@@ -139,13 +141,13 @@ func (f *fates) missing() int {
 	return n
 }
 
-// check waits until all bodies that must come have come, and compares the arrivals with the fates.
+// check waits until all bodies that must arrive have arrived, and compares the arrivals with the fates.
 func (f *fates) check() {
 	f.T.Helper()
 	for end := time.Now().Add(natstest.Timeout); f.missing() > 0 && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
-	time.Sleep(2 * time.Second) // for timers that must not fire
+	time.Sleep(2 * time.Second) // time in which timers that must not fire would fire
 	came := make(map[string]int)
 	for _, a := range f.Arrivals("ORDERS") {
 		if came[a.Body]++; a.At.Before(a.Due) {
@@ -159,26 +161,27 @@ func (f *fates) check() {
 		case n > 1:
 			f.T.Errorf("%s is stored %d times", body, n)
 		case is == comes && n == 0:
-			f.T.Errorf("%s stood, and did not come", body)
+			f.T.Errorf("%s was not cancelled or moved, but did not arrive", body)
 		case is == never && n > 0:
-			f.T.Errorf("%s arrived, although its cancel or move was acknowledged", body)
+			f.T.Errorf("%s arrived, although the server acknowledged its cancel or move", body)
 		}
 	}
-	f.T.Logf("%d came as they had to, %d were cancelled or moved, of %d nothing is known",
+	f.T.Logf("%d bodies arrived as expected, %d were cancelled or moved, %d are unknown",
 		count[comes], count[never], count[unknownFate])
 	if count[comes] < 20 || count[never] < 20 {
-		f.T.Errorf("%d were to come and %d were not: too few for the run to mean something", count[comes], count[never])
+		f.T.Errorf("only %d bodies had to arrive and %d had not to: the run proves little", count[comes], count[never])
 	}
 	f.CheckNoDead()
 }
 
-// TestCleanStopSettlesTimers: a delivered timer is not sent again after a clean stop, although its entries could not be
-// removed until just before the stop. If they cannot be removed at all, the log says so.
+// TestCleanStopSettlesTimers: until just before a clean stop, the broker cannot remove the entries of a delivered
+// timer. The next broker does not send the timer again. If the removal fails until the end of the stop, the log reports
+// that.
 func TestCleanStopSettlesTimers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		headers []string
-		refused time.Duration // after the stop began
+		refused time.Duration // later than the beginning of the stop
 		end     error
 	}{
 		"once":      {[]string{"Delay-For", "2s"}, time.Second, nil},
@@ -195,7 +198,7 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 			c.Publish("delaytimer.k.orders.x", "body", tt.headers...)
 			time.Sleep(1500 * time.Millisecond)
 			refusing.Store(true)
-			time.Sleep(700 * time.Millisecond) // it is delivered
+			time.Sleep(700 * time.Millisecond) // the timer is delivered
 			time.AfterFunc(tt.refused, func() { refusing.Store(false) })
 			b.Ended = true
 			b.Cancel()

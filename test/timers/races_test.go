@@ -18,7 +18,7 @@ import (
 )
 
 // TestTimerRaces: within five milliseconds of the due time of a timer, clients cancel, move, replace or fire the timer,
-// or set it on condition that there is no entry. All answers agree with one order of events: no delivery follows an
+// or set it if there is no entry. There is an order of events in which all answers are correct: no delivery follows an
 // acknowledged cancel, and each refused cancel has a delivery.
 func TestTimerRaces(t *testing.T) {
 	natstest.SkipShort(t)
@@ -33,8 +33,8 @@ func TestTimerRaces(t *testing.T) {
 	}
 }
 
-// TestManyTimerRaces runs the same races with a real server in real time. TIMER_RACES is their number. test/README.md
-// has the command.
+// TestManyTimerRaces runs the same races with a real server in real time. TIMER_RACES is the number of races.
+// test/README.md has the command.
 func TestManyTimerRaces(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("TIMER_RACES"))
 	if n == 0 {
@@ -80,7 +80,7 @@ func race(t *testing.T, s *natstest.Server, n int) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	natstest.Flush(t, ear.NC)
-	time.Sleep(100 * time.Millisecond) // for the handler
+	time.Sleep(100 * time.Millisecond) // the handler receives the last deliveries
 	for _, a := range in.Arrivals() {
 		id, err := message.ParseID(a.ID)
 		var i int
@@ -104,13 +104,13 @@ func race(t *testing.T, s *natstest.Server, n int) {
 	t.Log(outcomes)
 	for _, o := range []string{"set true", "set false", "cancel true", "cancel false", "fire true"} {
 		if outcomes[o] == 0 {
-			t.Errorf("of %d races none ends with %s", n, o)
+			t.Errorf("none of %d races ends with %s", n, o)
 		}
 	}
 }
 
-// play sets a timer. Around its due time, up to three operations change the timer. Then this is repeated around the due
-// time to which an operation may have moved it.
+// play sets a timer. Around its due time, up to three operations change the timer. If an operation moved the timer,
+// play repeats this around the new due time.
 func (r *racer) play() {
 	const wait = 60 * time.Millisecond
 	due := time.Now().Add(wait)
@@ -145,8 +145,8 @@ func (r *racer) play() {
 	}
 }
 
-// do carries out one operation, and records its result. It returns the sequence of the new entry; zero if the operation
-// was refused.
+// do carries out one operation, and records its result. It returns the sequence of the new entry, or zero if the server
+// refused the operation.
 func (r *racer) do(kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	m := &nats.Msg{Subject: r.subject, Header: nats.Header{}, Data: []byte("x")}
 	if expects >= 0 {

@@ -21,11 +21,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSeriesThroughChangesOfClocks: a series has a cron expression in a zone whose clock is set back, and five weeks
-// later forward. Of two instances, one is killed at a random moment: during a firing, shortly before or after it, or
-// between two firings. Either the instances share the lanes, and the other instance takes over; or each instance owns
-// all lanes. The target's stream stores each occurrence of the table once, and none early. The instances run only
-// around the times at which the clock shows, or skips, a time of the table.
+// TestSeriesThroughChangesOfClocks: a series has a cron expression in a zone whose local time goes back by an hour, and
+// five weeks later forward. Of two instances, one is killed at a random moment: during a firing, shortly before or
+// after it, or between two firings. Either the instances share the lanes, and the other instance takes over; or each
+// instance owns all lanes. The target's stream stores each occurrence of the table once, and no occurrence early. The
+// instances run only around the times of the table, including those that the local time skips.
 func TestSeriesThroughChangesOfClocks(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -49,7 +49,7 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 	t.Helper()
 	const cron, zone = "*/12 1 * * *", "America/Santo_Domingo"
 	day := func(month time.Month, day int) time.Time { return time.Date(2000, month, day, 6, 0, 0, 0, time.UTC) }
-	back, forward := day(time.October, 29), day(time.December, 3) // at 2:00, to 1:00; and at 1:00, to 2:00
+	back, forward := day(time.October, 29), day(time.December, 3) // the clocks go from 2:00 to 1:00, and from 1:00 to 2:00
 	time.Sleep(time.Until(back.Add(-3 * time.Hour)))
 	s := natstest.Run(t, dir)
 	harness.StartBroker(t, s, cfg).Stop()
@@ -63,7 +63,7 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 	var got []harness.Arrival
 	for _, change := range []time.Time{back, forward} {
 		c.NC.Close()
-		s.Stop() // five weeks of a server's own work are much
+		s.Stop() // the periodic work of a server for five weeks would take long
 		time.Sleep(time.Until(change.Add(-62 * time.Minute)))
 		s.Start()
 		c = harness.NewClient(t, s)
@@ -80,11 +80,11 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 	}
 	checkOccurrences(t, got, strconv.FormatUint(g, 10), want)
 	if n := harness.Pending(c, "ORDERS"); n != uint64(len(want)) {
-		t.Errorf("the target has stored %d, want %d", n, len(want))
+		t.Errorf("the target's stream has %d messages, want %d", n, len(want))
 	}
-	for _, at := range want { // an hour that comes twice, and one that is skipped
+	for _, at := range want { // the repeated hour, and the skipped hour
 		if !at.Before(back) && at.Before(back.Add(time.Hour)) {
-			t.Errorf("%s comes twice, and ran again", at)
+			t.Errorf("the occurrence %s in the repeated hour fired twice", at)
 		}
 	}
 	if !slices.ContainsFunc(want, forward.Equal) || len(want) != 5+1 {
@@ -101,9 +101,9 @@ type killer struct {
 	random *rand.Rand
 }
 
-// live runs the instances around a time. If a round is due then, live kills one instance at a random moment: in the
-// half minute before, within a second of the time, or at one of the instance's next writes, so between two steps of a
-// firing.
+// live runs the instances around a time. If a round is due at the time, live kills one instance at a random moment: in
+// the half minute before, within a second of the time, or at one of the instance's next writes, which is between two
+// steps of a firing.
 func (k *killer) live(at time.Time, fires bool) {
 	k.T.Helper()
 	time.Sleep(time.Until(at.Add(-40 * time.Second)))
@@ -127,7 +127,7 @@ func (k *killer) live(at time.Time, fires bool) {
 			}
 		}
 		victim.Crash()
-		time.Sleep(before % (20 * time.Second)) // the other is alone
+		time.Sleep(before % (20 * time.Second)) // only the other instance runs
 		victim = harness.StartBroker(k.T, k.server, k.cfg)
 	}
 	time.Sleep(time.Until(at.Add(30 * time.Second)))
@@ -135,7 +135,7 @@ func (k *killer) live(at time.Time, fires bool) {
 	other.Stop()
 }
 
-// mortal makes the connections of an instance that dies between two writes. Later writes do not leave the instance.
+// mortal makes the connections of an instance that crashes between two writes. They send no later write.
 type mortal struct {
 	*natstest.Server
 	left atomic.Int64  // number of writes until the death
@@ -163,14 +163,13 @@ func (c mortalConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// checkOccurrences checks that the wanted occurrences have arrived in order, each under one id, not early, and numbered
-// from 1.
+// checkOccurrences expects these occurrences in order, each under one id, not early, and numbered from 1.
 func checkOccurrences(t *testing.T, got []harness.Arrival, series string, want []time.Time) {
 	t.Helper()
 	n, seen := 0, make(map[string]bool)
 	for _, a := range got {
 		if seen[a.ID] {
-			continue // a duplicate: the stream has stored the first
+			continue // a duplicate, of which the stream stored the first
 		}
 		seen[a.ID] = true
 		if n >= len(want) {
@@ -178,7 +177,8 @@ func checkOccurrences(t *testing.T, got []harness.Arrival, series string, want [
 		}
 		if !a.Due.Equal(want[n]) || a.At.Before(a.Due) || a.Header.Get("Delay-Round") != strconv.Itoa(n+1) ||
 			a.Header.Get("Delay-Series") != series {
-			t.Fatalf("at %s arrived round %s, due %s; want round %d, due %s", a.At, a.Header.Get("Delay-Round"), a.Due, n+1,
+			t.Fatalf("round %[2]s, due %[3]s, arrived at %[1]s; want round %[4]d, due %[5]s", a.At,
+				a.Header.Get("Delay-Round"), a.Due, n+1,
 				want[n])
 		}
 		n++

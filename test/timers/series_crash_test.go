@@ -19,7 +19,7 @@ import (
 
 // A series survives a crash at every step of a round.
 
-// fireRound stores that an instance has fired the pending round of a series, as that instance would before it delivers.
+// fireRound stores the firing of the pending round of a series, as an instance does before it delivers.
 func fireRound(c *harness.Client, subject, instance string) {
 	c.T.Helper()
 	c.ReplaceEntry(subject, func(r entry.Pending, generation uint64) message.Header {
@@ -33,9 +33,9 @@ func fireRound(c *harness.Client, subject, instance string) {
 
 const recurring = "delaytimer.k.orders.x"
 
-// TestRoundFiredAndNotDelivered: an instance has stored that a round fires, and crashes. The next owner delivers the
-// round, which it finds in memory, in a level or, if the marker is lost, by the sweep, even if a client has replaced
-// the entry. The next round comes when it is due.
+// TestRoundFiredAndNotDelivered: an instance stores the firing of a round, and crashes. The next owner delivers the
+// round, even if a client has stored a later entry. It finds the round in memory, in a level or, without a marker, by
+// the sweep. The next round arrives at its due time.
 func TestRoundFiredAndNotDelivered(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 		every  time.Duration
 		leaser lease.Leaser            // nil for a single instance
 		lose   bool                    // the marker is lost
-		over   func(c *harness.Client) // stores an entry that ends the series
+		over   func(c *harness.Client) // stores a later entry, which ends the series
 		late   time.Duration
 	}{
 		"alone":              {every: 10 * time.Minute},
@@ -87,12 +87,13 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 			}
 			got := in.Arrivals()
 			if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
-				t.Fatalf("%+v arrived, want the round, once", got)
+				t.Fatalf("%+v arrived, want the round once", got)
 			}
 			want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
 			if a := got[0]; a.ID != want || !a.Due.Equal(start.Add(tt.every)) || a.Header.Get("Delay-Round") != "1" ||
 				!tt.lose && a.At.Sub(a.Due) != tt.late {
-				t.Errorf("it arrived at %s as %s due %s, round %s; want %s", a.At.Sub(start), a.ID, a.Due.Sub(start),
+				t.Errorf("the round arrived at %s with the id %s, due %s, number %s; want the time %s", a.At.Sub(start), a.ID,
+					a.Due.Sub(start),
 					a.Header.Get("Delay-Round"), want)
 			}
 			time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
@@ -106,8 +107,8 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 	}
 }
 
-// TestRoundDeliveredAndNotRemoved: a crash prevents the removal of the entry of a delivered round. The round is
-// delivered once more under the same id, so a stream stores it once, and the series goes on.
+// TestRoundDeliveredAndNotRemoved: a crash prevents the removal of the entry of a delivered round. The next broker
+// delivers the round again under the same id, so a stream stores the round once, and the series continues.
 func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -126,7 +127,7 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 		time.Sleep(time.Until(start.Add(5*time.Minute + time.Second)))
 		synctest.Wait()
 		if n := harness.Pending(c, "ORDERS"); n != 5 {
-			t.Errorf("the target has stored %d, want 5", n)
+			t.Errorf("the target's stream has %d messages, want 5", n)
 		}
 		if n := len(c.Arrivals("DELAY_TIMERS")); n > 3 {
 			t.Errorf("there are still %d entries", n)
@@ -134,8 +135,8 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	})
 }
 
-// TestRoundFoundBySweep: the marker of a pending round is lost with its level. The round fires within two minutes of
-// its time, and the series goes on.
+// TestRoundFoundBySweep: the marker of a pending round is lost with its level. The round fires at most two minutes
+// late, and the series continues.
 func TestRoundFoundBySweep(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
@@ -159,8 +160,8 @@ func TestRoundFoundBySweep(t *testing.T) {
 	})
 }
 
-// TestRoundWaitsForPrevious: the target of one round does not answer. The next round fires when the first one is in
-// a retry lane, and not before, although it is due. Of several rounds that are due meanwhile, one comes late.
+// TestRoundWaitsForPrevious: the target of one round does not answer. The next round is due, but fires only when the
+// first round is in a retry lane. If several rounds are due before that, one arrives late.
 func TestRoundWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -176,13 +177,14 @@ func TestRoundWaitsForPrevious(t *testing.T) {
 			}
 		}
 		if first["1"] != time.Second || first["2"] < 5*time.Second || first["3"] < first["2"]+5*time.Second {
-			t.Errorf("the rounds were first sent after %v", first)
+			t.Errorf("the first attempts of the rounds were after %v", first)
 		}
 	})
 }
 
-// TestRoundIsCancelledWhileItWaits: a due round waits for the previous round, whose target does not answer, and is
-// cancelled. The previous round is retried, the cancelled one is removed, and neither is left in memory or in a stream.
+// TestRoundIsCancelledWhileItWaits: a due round waits for the previous round, whose target does not answer. A client
+// cancels the waiting round. The broker retries the previous round and removes the cancelled round. At the end, neither
+// round is in memory or in a stream.
 func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
@@ -208,15 +210,15 @@ func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestForgedRounds: a message of a client, or a redirected answer, on the subject of the broker's rounds is not
-// believed. It fires nothing, and becomes a dead letter.
+// TestForgedRounds: a forged round of a client, or a redirected answer, on the subject of a series fires no round, and
+// becomes a dead letter.
 func TestForgedRounds(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(h nats.Header) nats.Header{
 		"without a seal": func(h nats.Header) nats.Header { h.Del("Delay-Seal"); return h },
 		"another round":  func(h nats.Header) nats.Header { h.Set("Delay-Round", "3"); return h },
 		"relayed":        func(h nats.Header) nats.Header { h.Set("Nats-Stream", "DELAY_TIMERS"); return h },
-		"stored anew":    func(h nats.Header) nats.Header { return h }, // by a client that has read it
+		"stored anew":    func(h nats.Header) nats.Header { return h }, // a client has read this entry, and publishes a copy
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			c := harness.StartBroker(t, s, harness.TimerConfig(t)).NewClient()
@@ -237,8 +239,8 @@ func TestForgedRounds(t *testing.T) {
 	}
 }
 
-// TestRoundWithTwoOwners: two instances that both own all lanes fire each round once. The later instance waits, and
-// finds the round settled, although the entry of the next round still names the firing.
+// TestRoundWithTwoOwners: two instances that both own all lanes fire each round once. The slower instance waits, and
+// finds the round settled, although the entry of the next round still has the generation of the firing.
 func TestRoundWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -257,7 +259,8 @@ func TestRoundWithTwoOwners(t *testing.T) {
 	})
 }
 
-// TestLargeSeries: a set of the maximum size fires round after round, since the added headers do not grow.
+// TestLargeSeries: a set of the maximum size fires all rounds, since the headers of the broker do not grow from round
+// to round.
 func TestLargeSeries(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {

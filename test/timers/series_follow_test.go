@@ -14,11 +14,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file tests that a round is sent only after the previous one has left, even if the due time of the round was
-// changed: at most one round of a series is underway.
+// This file tests that the broker sends a round only after the previous round is delivered or in a retry lane, even if
+// a client has changed the due time of the round.
 
-// firstSent returns, for each round, the time from since until the round was first sent.
-func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
+// firstSendTimes returns the duration from since to the first attempt of each round.
+func firstSendTimes(in *harness.Inbox, since time.Time) map[string]time.Duration {
 	synctest.Wait()
 	first := make(map[string]time.Duration)
 	for _, a := range in.Arrivals() {
@@ -29,9 +29,9 @@ func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
 	return first
 }
 
-// TestChangedRoundWaitsForPrevious: a round is underway to a target that does not answer, for which the broker
-// waits five seconds. Meanwhile a client changes the next round, once or twice, so that the next round is due earlier.
-// The next round is sent only when the previous one is in a retry lane.
+// TestChangedRoundWaitsForPrevious: the broker has sent a round, and waits five seconds for the target, which does not
+// answer. During this wait, a client changes the next round, once or twice, so that it is due earlier. The broker sends
+// the next round only when the previous round is in a retry lane.
 func TestChangedRoundWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	move := func(c *harness.TimerClient, after string) {
@@ -65,22 +65,22 @@ func TestChangedRoundWaitsForPrevious(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			change(c)
 			time.Sleep(10 * time.Minute)
-			if first := firstSent(in, start); first["1"] != 4*time.Second || first["2"] < 9*time.Second {
-				t.Errorf("the rounds were first sent after %v", first)
+			if first := firstSendTimes(in, start); first["1"] != 4*time.Second || first["2"] < 9*time.Second {
+				t.Errorf("the first attempts of the rounds were after %v", first)
 			}
 			c.CheckNoTimersBut("DELAY_DEAD")
 		})
 	}
 }
 
-// TestRoundFromMarkerWaitsForPrevious: an instance has stored that a round fires, and crashes. The marker of the
-// next round is in a level. Another instance finds both rounds when both are due. The target does not answer. The next
-// round waits for five seconds, until the first one is in a retry lane.
+// TestRoundFromMarkerWaitsForPrevious: an instance stores the firing of a round, and crashes. The marker of the next
+// round is in a level. Another instance finds both rounds after both due times. The target does not answer. The next
+// round waits for five seconds, until the first round is in a retry lane.
 func TestRoundFromMarkerWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
-		cfg.Leaser = lease.Static{} // an instance leaves the firing of another one to it for a while
+		cfg.Leaser = lease.Static{} // an instance does not deliver another instance's firing before timer.ClaimTimeout
 		harness.StartBroker(t, s, cfg).Stop()
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>") // without answers
@@ -98,15 +98,15 @@ func TestRoundFromMarkerWaitsForPrevious(t *testing.T) {
 		time.Sleep(time.Until(start.Add(20 * time.Minute)))
 		harness.StartBroker(t, s, cfg)
 		time.Sleep(5 * time.Minute)
-		first := firstSent(in, start)
+		first := firstSendTimes(in, start)
 		if first["1"] < 20*time.Minute || first["2"] < first["1"]+5*time.Second {
-			t.Errorf("the rounds were first sent after %v", first)
+			t.Errorf("the first attempts of the rounds were after %v", first)
 		}
 	})
 }
 
-// TestBoundOfSeries: DELAY_MAX_DELAY bounds the times in a request: those of the first round, an interval and a move.
-// It does not bound the times of a cron expression, or times that the broker computes from the table. So every accepted
+// TestBoundOfSeries: DELAY_MAX_DELAY bounds the times in a request: the first round, the interval, and the time of a
+// move. It does not bound the times that the broker computes from a cron expression or an interval. So every accepted
 // series can be paused and resumed.
 func TestBoundOfSeries(t *testing.T) {
 	natstest.SkipShort(t)
@@ -117,7 +117,7 @@ func TestBoundOfSeries(t *testing.T) {
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
 		start := time.Now()                               // a Saturday
-		monday := start.Add(2*24*time.Hour + 9*time.Hour) // in 57 hours
+		monday := start.Add(2*24*time.Hour + 9*time.Hour) // due in 57 hours
 		late := start.Add(25 * time.Hour).Format(time.RFC3339)
 		c.Publish("delaytimer.k.orders.x", "cron", "Delay-Cron", "0 9 * * 1")
 		c.Publish("delaytimer.day.orders.x", "day", "Delay-Every", "24h", "Delay-Jitter", "1h")
@@ -166,8 +166,8 @@ func TestBoundOfSeries(t *testing.T) {
 	})
 }
 
-// TestFireIsRepeated: repeated requests for an extra delivery with the same word cause one delivery, for five minutes,
-// with any history. Later no entry of the extra delivery is left.
+// TestFireIsRepeated: within five minutes, repeated requests for an extra delivery with the same word cause one
+// delivery, with any DELAY_TIMER_HISTORY. Afterwards the stream has no entry of the extra delivery.
 func TestFireIsRepeated(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -12,10 +12,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file tests that a series fires once for each round, and keeps to its table.
+// This file tests that a series fires each round once, at the times of its table.
 
-// TestSeriesFires: each round arrives when it is due, with body and headers, from memory or from the levels. After the
-// last round, no entry is left.
+// TestSeriesFires: each round arrives at its due time, with body and headers, from memory or from the levels. After the
+// last round, the stream has no entry of the series.
 func TestSeriesFires(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -55,8 +55,8 @@ func TestSeriesFires(t *testing.T) {
 	}
 }
 
-// TestSeriesIsStopped: an unconditional cancel ends a series, and so does a cancel of the pending round. A cancel of a
-// round that has fired is refused.
+// TestSeriesIsStopped: an unconditional cancel ends a series, and so does a cancel of the pending round. The stream
+// refuses a cancel of a round that has fired.
 func TestSeriesIsStopped(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -66,10 +66,10 @@ func TestSeriesIsStopped(t *testing.T) {
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
 		time.Sleep(150 * time.Minute)
 		if c.PublishIf(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") > 0 {
-			t.Error("the first round is cancelled although it has fired")
+			t.Error("the cancel of the first round succeeded after its firing")
 		}
 		if c.PublishIf(c.LastEntry("delaytimer.k.orders.x").Sequence, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") == 0 {
-			t.Error("the pending round cannot be cancelled")
+			t.Error("the cancel of the pending round failed")
 		}
 		time.Sleep(2 * time.Hour)
 		in.CheckRounds(t, g, start, time.Hour, 2*time.Hour)
@@ -86,8 +86,8 @@ func TestSeriesIsStopped(t *testing.T) {
 	})
 }
 
-// TestMissedRounds: rounds that are due while no broker runs are delivered or skipped by the policy of the series.
-// Skipped rounds are counted.
+// TestMissedRounds: the policy of a series determines whether the broker delivers or skips the rounds that were due
+// while no broker ran. The broker counts the skipped rounds.
 func TestMissedRounds(t *testing.T) {
 	t.Parallel()
 	const m, back = time.Minute, 55*time.Minute + 30*time.Second
@@ -115,8 +115,8 @@ func TestMissedRounds(t *testing.T) {
 	}
 }
 
-// TestMissedRoundIsRemoved: the entry of a missed round is removed long before the next round fires. Only the next
-// round is left.
+// TestMissedRoundIsRemoved: the broker removes the entry of a missed round long before the next round fires. Only the
+// entry of the next round remains.
 func TestMissedRoundIsRemoved(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
@@ -137,15 +137,15 @@ func TestMissedRoundIsRemoved(t *testing.T) {
 			}
 		}
 		if entries != 1 {
-			t.Errorf("there are %d entries, want that of the next round alone", entries)
+			t.Errorf("there are %d entries, want only that of the next round", entries)
 		}
 		time.Sleep(2*time.Second + time.Millisecond)
 		in.CheckRounds(t, g, start, 4*time.Second, 16*time.Second)
 	})
 }
 
-// TestMissedLastRound: the last round of a series is missed, and its policy is to skip. The series is over, and the
-// outcome is kept for a while.
+// TestMissedLastRound: the last round of a series is missed, and its policy is to skip. The series has ended, and the
+// stream keeps the outcome for DELAY_TIMER_HISTORY.
 func TestMissedLastRound(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
@@ -162,7 +162,7 @@ func TestMissedLastRound(t *testing.T) {
 		time.Sleep(time.Minute)
 		in.CheckRounds(t, g, start, 10*time.Minute, 20*time.Minute)
 		if got := b.Broker.Status().MissedRounds; got != 1 {
-			t.Errorf("%d were missed, want the last", got)
+			t.Errorf("%d rounds were missed, want one", got)
 		}
 		a := harness.NewTimerClient(c).Do(harness.NewChange(timer.Get, "k", 0))
 		if a.Outcome != timer.Fired || a.Delivery != entry.Missed {

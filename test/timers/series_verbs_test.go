@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// everyHour runs a broker and sets an hourly series.
-func everyHour(t *testing.T, s *natstest.Server, headers ...string) (
+// setHourly runs a broker and sets an hourly series.
+func setHourly(t *testing.T, s *natstest.Server, headers ...string) (
 	c *harness.TimerClient, in *harness.Inbox, start time.Time, generation uint64,
 ) {
 	t.Helper()
@@ -33,7 +33,7 @@ func TestSeriesIsMoved(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c, in, start, g := everyHour(t, s, "X-Mine", "yes")
+		c, in, start, g := setHourly(t, s, "X-Mine", "yes")
 		time.Sleep(90 * time.Minute)
 		second := c.LastEntry("delaytimer.k.orders.x").Sequence
 		w := harness.NewChange(timer.Move, "k", second)
@@ -44,7 +44,7 @@ func TestSeriesIsMoved(t *testing.T) {
 		}
 		w = harness.NewChange(timer.Move, "k", g)
 		w.By = time.Hour
-		c.Check(w, timer.TooLate, g) // its round has fired, wherever the next was moved to
+		c.Check(w, timer.TooLate, g) // the round of this generation has fired
 		time.Sleep(3 * time.Hour)
 		in.CheckRounds(t, g, start, time.Hour, 100*time.Minute, 3*time.Hour, 4*time.Hour)
 		for _, m := range in.Arrivals() {
@@ -56,7 +56,7 @@ func TestSeriesIsMoved(t *testing.T) {
 	})
 }
 
-// TestSeriesIsCancelled: a cancel that names the series ends it, whichever round is pending, and its outcome is final.
+// TestSeriesIsCancelled: a cancel with the field series ends the series at any round, and its outcome is final.
 func TestSeriesIsCancelled(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
@@ -78,7 +78,8 @@ func TestSeriesIsCancelled(t *testing.T) {
 	})
 }
 
-// TestSeriesIsPaused: no round is due while a series is paused. After it is resumed, it goes on by its policy.
+// TestSeriesIsPaused: no round is due while a series is paused. After the resumption, the policy of the series
+// determines the next round.
 func TestSeriesIsPaused(t *testing.T) {
 	t.Parallel()
 	const m = time.Minute
@@ -100,7 +101,7 @@ func TestSeriesIsPaused(t *testing.T) {
 			}
 			c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, paused.Generation)
 			c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
-			b.Stop() // a pause is kept in the stream
+			b.Stop() // the stream keeps the pause
 			harness.StartBroker(t, s, harness.TimerConfig(t))
 			time.Sleep(time.Until(start.Add(55 * m)))
 			if a := c.Do(harness.NewChange(timer.Resume, "k", paused.Generation)); a.Outcome != timer.Pending {
@@ -116,12 +117,12 @@ func TestSeriesIsPaused(t *testing.T) {
 	}
 }
 
-// TestSeriesGetsAnotherTable: the series keeps its body and the number of its next round.
+// TestSeriesGetsAnotherTable: after a change of its table, a series keeps its body and the number of its next round.
 func TestSeriesGetsAnotherTable(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c, in, start, g := everyHour(t, s)
+		c, in, start, g := setHourly(t, s)
 		time.Sleep(90 * time.Minute)
 		table, err := timetable.Parse(timetable.Settings{Every: "25m"})
 		natstest.NoError(t, err)
@@ -135,8 +136,8 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 	})
 }
 
-// TestSeriesFiresExtra: a series that is fired by request makes one extra delivery under its own id, and otherwise
-// goes on unchanged.
+// TestSeriesFiresExtra: a request to fire a series makes one extra delivery with a separate id, and does not change the
+// series.
 func TestSeriesFiresExtra(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -153,7 +154,7 @@ func TestSeriesFiresExtra(t *testing.T) {
 		w.ID = "once"
 		c.Check(w, timer.Fired, g)
 		time.Sleep(time.Second)
-		c.Check(w, timer.Fired, g) // repeated after a lost answer
+		c.Check(w, timer.Fired, g) // the client repeats the request, as after a lost answer
 		time.Sleep(time.Second)
 		synctest.Wait()
 		got := in.Arrivals()
@@ -173,7 +174,8 @@ func TestSeriesFiresExtra(t *testing.T) {
 	})
 }
 
-// TestOnlySeriesArePaused: a timer that fires once cannot be paused, and a client without the secrets writes no round.
+// TestOnlySeriesArePaused: the service refuses to pause a timer that fires once, and a client without the secrets
+// writes no round.
 func TestOnlySeriesArePaused(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
@@ -193,13 +195,13 @@ func TestOnlySeriesArePaused(t *testing.T) {
 	})
 }
 
-// TestPausedSeriesIsNotMoved: a paused series has no pending round, so no round can be moved. A move would make it
-// fire.
+// TestPausedSeriesIsNotMoved: the service refuses to move a paused series, which has no pending round. A move would
+// make the series fire.
 func TestPausedSeriesIsNotMoved(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c, in, start, g := everyHour(t, s)
+		c, in, start, g := setHourly(t, s)
 		time.Sleep(10 * time.Minute)
 		paused := c.Do(harness.NewChange(timer.Pause, "k", 0))
 		for name, set := range map[string]func(*store.Change){
@@ -218,7 +220,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 			c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
 		}
 		if got := in.Arrivals(); len(got) != 0 {
-			t.Errorf("while it was paused, %+v arrived", got)
+			t.Errorf("%+v arrived during the pause", got)
 		}
 		time.Sleep(time.Until(start.Add(90 * time.Minute)))
 		if a := c.Do(harness.NewChange(timer.Resume, "k", 0)); a.Outcome != timer.Pending {
@@ -229,11 +231,11 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 	})
 }
 
-// TestResumeWithoutPause: resuming a series that is not paused changes nothing. A moved round keeps its time.
+// TestResumeWithoutPause: a resume of a series that is not paused changes nothing. A moved round keeps its time.
 func TestResumeWithoutPause(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c, in, start, g := everyHour(t, s)
+		c, in, start, g := setHourly(t, s)
 		time.Sleep(10 * time.Minute)
 		w := harness.NewChange(timer.Move, "k", g)
 		w.For = "40m"

@@ -16,21 +16,21 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file tests that the stream of timers is the source of truth: without its other messages, a timer is late and
-// never lost.
+// This file tests that the stream of timers is the source of truth: without its marker and the cursor, a timer may be
+// late, but is not lost.
 
-// TestTimerWhoseLevelIsPurged: markers are lost. Their timers fire at most two minutes late.
+// TestTimerWhoseLevelIsPurged: timers whose markers are lost fire at most two minutes late.
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
-		for i := range 600 { // more than a pass handles together
+		for i := range 600 { // more timers than a sweep pass handles together
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "30m")
 		}
 		time.Sleep(time.Minute)
-		b.Stop() // it forgets the entries that it has read ahead
+		b.Stop() // the next broker has not read the entries ahead
 		c.Purge("DELAY_10m")
 		b = b.Replace()
 		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
@@ -49,12 +49,12 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	})
 }
 
-// TestSweepAfterTrouble: after a sweep pass that waits for answers, or gets none, the next pass comes soon.
+// TestSweepAfterTrouble: after a sweep pass that waits long for answers, or gets none, the next pass begins soon.
 func TestSweepAfterTrouble(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]string{
-		"nothing can be read":         "CONSUMER.CREATE.DELAY_TIMERS.sweep-",
-		"found timers cannot be read": "STREAM.MSG.GET.DELAY_TIMERS",
+		"nothing can be read":                            "CONSUMER.CREATE.DELAY_TIMERS.sweep-",
+		"the timers that the sweep found cannot be read": "STREAM.MSG.GET.DELAY_TIMERS",
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimerConfig(t)
@@ -65,11 +65,11 @@ func TestSweepAfterTrouble(t *testing.T) {
 			c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
 			c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "32m")
 			time.Sleep(time.Minute)
-			b.Stop() // it forgets the entries that it has read ahead
+			b.Stop() // the next broker has not read the entries ahead
 			c.Purge("DELAY_10m")
 			harness.StartBroker(t, s, cfg)
 			time.Sleep(time.Until(start.Add(31*time.Minute - time.Second)))
-			trouble.Store(true) // when the pass begins
+			trouble.Store(true) // the beginning of the pass
 			time.Sleep(20 * time.Second)
 			trouble.Store(false)
 			time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
@@ -79,7 +79,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 }
 
 // TestTimerFoundAtTakeOver: when a broker starts, it fires a timer whose marker was lost while no broker ran, and a
-// timer that an instance had fired and not delivered. It removes a cancel.
+// timer that an instance had fired and not delivered. It also removes a cancel.
 func TestTimerFoundAtTakeOver(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
@@ -102,8 +102,8 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 	})
 }
 
-// TestTimerCursor: after a restart, only the entries after the cursor are read. Without a cursor, or with a forged one,
-// all entries are read.
+// TestTimerCursor: after a restart, the broker reads only the entries after the cursor. Without a cursor, or with a
+// forged cursor, it reads all entries.
 func TestTimerCursor(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestTimerCursor(t *testing.T) {
 			if got := harness.Pending(c, "DELAY_10m") + harness.Pending(c, "DELAY_1m"); got != tt.markers {
 				t.Errorf("there are %d markers, want %d", got, tt.markers)
 			}
-			want := map[string]int{"forged": 2}[name] // also the unread timer
+			want := map[string]int{"forged": 2}[name] // also the timer that the broker had not read
 			if got := len(in.Arrivals()); got != max(want, 1) {
 				t.Errorf("%d arrived, want %d", got, max(want, 1))
 			}
@@ -163,7 +163,7 @@ func TestTimerCursor(t *testing.T) {
 }
 
 // TestTimerResetByHeartbeats: a timer of half a minute is reset every two seconds for an hour. It gets a marker only
-// after the last reset, and the stream keeps one entry of it.
+// after the last reset, and the stream keeps only its last set.
 func TestTimerResetByHeartbeats(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -183,7 +183,7 @@ func TestTimerResetByHeartbeats(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, last.Add(30*time.Second), 0)
 		if got := in.Arrivals()[0].Body; got != "1799" {
-			t.Errorf("set %s fired, want the last", got)
+			t.Errorf("set %s fired, want the last set", got)
 		}
 	})
 }
@@ -236,8 +236,8 @@ func lastSequence(c *harness.Client, stream string) uint64 {
 	return c.Stream(stream).CachedInfo().State.LastSeq
 }
 
-// TestTimersStreamRecreated: the stream is deleted and created again under a running broker. Timers that are set
-// afterwards fire.
+// TestTimersStreamRecreated: an operator deletes the stream, and the running broker creates it again. Timers that are
+// set afterwards fire.
 func TestTimersStreamRecreated(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {

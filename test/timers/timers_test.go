@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// TestTimerFires: a timer fires exactly when it is due, near or far, and leaves no entry.
+// TestTimerFires: a timer with a short or long delay fires exactly at its due time, and leaves no entry.
 func TestTimerFires(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -64,7 +64,7 @@ func TestTimerIsReplaced(t *testing.T) {
 			t.Error("a set that expects another generation is stored")
 		}
 		if c.PublishIf(0, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
-			t.Error("a set that expects none is stored")
+			t.Error("a set that expects no entry is stored")
 		}
 		if c.PublishIf(g, "delaytimer.c.orders.x", "c", "Delay-For", "20m") == 0 {
 			t.Error("a set that expects the generation is not stored")
@@ -89,10 +89,10 @@ func TestTimerIsCancelled(t *testing.T) {
 				time.Now().Add(when+time.Second).UTC().Format(time.RFC3339Nano))
 			time.Sleep(when)
 			if c.PublishIf(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") == 0 {
-				t.Errorf("after %s the timer cannot be cancelled", when)
+				t.Errorf("after %s, the cancel of the timer failed", when)
 			}
 			if c.PublishIf(near.Sequence, "delaytimer.near.orders.x", "", "Delay-Cancel", "1") == 0 {
-				t.Errorf("after %s the near timer cannot be cancelled", when)
+				t.Errorf("after %s, the cancel of the timer with the short delay failed", when)
 			}
 			time.Sleep(time.Hour)
 		}
@@ -109,8 +109,8 @@ func TestTimerIsCancelled(t *testing.T) {
 	})
 }
 
-// TestTimerHistory: for a while, the last entry of a timer's subject has the outcome. Until then, a set on condition
-// that there is no entry is refused.
+// TestTimerHistory: for DELAY_TIMER_HISTORY, the last entry of a timer's subject has the outcome. During this time, the
+// stream refuses a set that expects no entry.
 func TestTimerHistory(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
@@ -134,7 +134,7 @@ func TestTimerHistory(t *testing.T) {
 			}
 			time.Sleep(time.Hour + time.Second)
 			if tt.key == "delivered" || tt.cancel {
-				g = c.Publish(subject, tt.key, tt.headers...).Sequence // the first is forgotten by now
+				g = c.Publish(subject, tt.key, tt.headers...).Sequence // the outcome of the first timer is removed
 				if over = g; tt.cancel {
 					over = c.PublishIf(g, subject, "", "Delay-Cancel", "mine")
 				}
@@ -150,10 +150,10 @@ func TestTimerHistory(t *testing.T) {
 				got, want = m.Header.Get("Delay-Cancel"), "mine"
 			}
 			if got != want || len(m.Data) > 0 || m.Sequence < over {
-				t.Errorf("%s: it says %q with a body of %d, want %q", tt.key, got, len(m.Data), want)
+				t.Errorf("%s: the last entry has %q and a body of %d bytes, want %q", tt.key, got, len(m.Data), want)
 			}
 			if c.PublishIf(0, subject, "", "Delay-For", "1s") != 0 {
-				t.Errorf("%s: it can be set as if there had been none", tt.key)
+				t.Errorf("%s: a set that expects no entry is stored", tt.key)
 			}
 		}
 		time.Sleep(11 * time.Minute)
@@ -162,8 +162,8 @@ func TestTimerHistory(t *testing.T) {
 	})
 }
 
-// TestTimerBodiesAreBounded: if many large timers are due at the same time, the broker reads their bodies as memory
-// becomes free, and not all together.
+// TestTimerBodiesAreBounded: if many large timers are due at the same time, the broker reads a body only when memory is
+// free.
 func TestTimerBodiesAreBounded(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestTimerBodiesAreBounded(t *testing.T) {
 		time.Sleep(time.Minute)
 		harness.CheckCount(t, in.Arrivals(), many)
 		if most > 4<<20 || most < size {
-			t.Errorf("a lane held %d bytes at once, want some bodies and not all", most)
+			t.Errorf("a lane had %d bytes in memory, want some bodies and not all", most)
 		}
 		c.CheckNoTimers()
 	})

@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersInCommands: without the broker's settings, levels shows the number of pending timers, and where shows the
-// outcome of one.
+// TestTimersInCommands: without the broker's settings, the command levels shows the number of pending timers, and where
+// shows the outcome of a timer.
 func TestTimersInCommands(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -70,7 +70,7 @@ func TestTimersInCommands(t *testing.T) {
 			t.Errorf("its cancel is %q", got)
 		}
 		if got := where(h); got != "ended: delivered" {
-			t.Errorf("one that has fired is %q", got)
+			t.Errorf("a fired timer is %q", got)
 		}
 		c.Publish("delaytimer.c.orders.x", "c", "Delay-Every", "1h")
 		time.Sleep(90 * time.Minute)
@@ -86,8 +86,8 @@ func TestTimersInCommands(t *testing.T) {
 	})
 }
 
-// TestTimersAreCountedOnce: a forecast and the list of pending messages have each timer once, with its marker in a
-// level or not. They have no timer that was replaced, moved, cancelled or paused, or has fired.
+// TestTimersAreCountedOnce: a forecast and the list of pending messages have each timer once, with or without a marker.
+// They have no entry that was replaced, moved, cancelled or paused, or has fired.
 func TestTimersAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -109,7 +109,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 		for range 5 {
 			c.Publish("delay.1h.orders.z", "z")
 		}
-		time.Sleep(11 * time.Second) // all have a marker
+		time.Sleep(11 * time.Second) // all timers have a marker
 		set("replaced", "orders.x", "150m")
 		control := harness.NewSeriesClient(c)
 		control.Check(moveTo("moved", moved, time.Now().Add(150*time.Minute)), timer.Moved, 0)
@@ -131,7 +131,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 			"orders.>": {"once", "z", "z", "z", "z", "z", "replaced", "moved"},
 			"mail.y":   {"near", "other"},
 		} {
-			for _, most := range []uint64{10_000, 0} { // read, and estimated
+			for _, most := range []uint64{10_000, 0} { // a full scan, and an estimate
 				f := ahead(target, most)
 				if f.Pending != uint64(len(want)) || f.Unreadable.Messages > 0 || f.Unplaced > 0 || most > 0 && !f.Exact {
 					t.Errorf("for %q, reading %d: %+v, want %d pending", target, most, f, len(want))
@@ -157,7 +157,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 		set("once", "orders.x", "30m") // no broker removes the replaced entries
 		l, err := i.Pending(t.Context(), inspect.PendingQuery{Limit: 100, MaxRead: 10_000})
 		if f := ahead("", 10_000); err != nil || f.Pending != 10 || len(l.Messages) != 10 {
-			t.Errorf("without a broker %d are ahead, and %d listed, %v; want 10", f.Pending, len(l.Messages), err)
+			t.Errorf("without a broker, the forecast has %d and the list %d, %v; want 10", f.Pending, len(l.Messages), err)
 		}
 	})
 }
