@@ -72,7 +72,7 @@ func (b *Broker) Answer() Answer { return b.AnswerOf(b.Status()) }
 // AnswerOf is like Answer, for a status that the caller has just read.
 func (b *Broker) AnswerOf(s Status) Answer {
 	return Answer{
-		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Single: b.cfg.MaxOwners == 0,
+		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, SingleInstance: b.cfg.MaxOwners == 0,
 		Version: b.cfg.Version, Format: b.cfg.Format, Users: b.users, Refused: b.refusals.Recent(time.Now()),
 		Writer: b.journalWriter.Load().State(),
 		Lanes:  s.LaneAnswers(),

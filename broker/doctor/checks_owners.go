@@ -101,11 +101,11 @@ func (f Facts) checkConflicts() []Finding {
 	}
 	advice := "set the same DELAY_SECRET for both: each rejects the other's seals"
 	switch {
-	case first.Single && second.Single:
+	case first.SingleInstance && second.SingleInstance:
 		advice = "restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"
-	case first.Single || second.Single:
+	case first.SingleInstance || second.SingleInstance:
 		single := first
-		if second.Single {
+		if second.SingleInstance {
 			single = second
 		}
 		advice = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",

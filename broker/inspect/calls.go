@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// defaultMaxRead is the default of the field most: the maximum number of messages whose headers a request reads.
-	defaultMaxRead = 50_000
-	// maxMaxRead is the maximum of the field most. With it, the answer takes some seconds.
-	maxMaxRead = 500_000
+	// defaultLimit is the default of the field most, the number of messages whose headers a request reads at most.
+	defaultLimit = 50_000
+	// maxLimit is the maximum of the field most. A request with maxLimit takes some seconds.
+	maxLimit = 500_000
 	// maxByMinute is the maximum length of a forecast whose buckets are minutes by default.
 	maxByMinute = 2 * time.Hour
 	// DefaultAhead is the default length of a forecast.
@@ -51,7 +51,7 @@ func callLanes(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 func callWhere(ctx context.Context, i *Inspector, id string, body []byte) (any, error) {
 	request := struct {
 		Most uint64 `json:"most"`
-	}{defaultMaxRead}
+	}{defaultLimit}
 	if err := service.Decode(body, &request); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 		By     string `json:"by"`
 		Target string `json:"target"`
 		Most   uint64 `json:"most"`
-	}{For: levels.FormatDuration(DefaultAhead), Most: defaultMaxRead}
+	}{For: levels.FormatDuration(DefaultAhead), Most: defaultLimit}
 	if err := service.Decode(body, &request); err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 }
 
 func checkMaxRead(maxRead uint64) error {
-	if maxRead > maxMaxRead {
+	if maxRead > maxLimit {
 		return service.BadRequest("most %d: the maximum of a request is %d; the command delaybroker has no maximum",
-			maxRead, maxMaxRead)
+			maxRead, maxLimit)
 	}
 	return nil
 }

@@ -30,9 +30,9 @@
 //
 // # Settings read from the streams
 //
-// An operator's shell seldom has the broker's settings. With the default settings, an Inspector would report the
-// default levels of a broker with other levels as missing. So [Inspector.Adopt] reads the prefix and the levels from
-// the streams, if the operator did not set them.
+// An operator's shell seldom has the broker's settings. If the broker has other levels than the default levels, an
+// Inspector with the default settings would report default levels as missing. So [Inspector.Adopt] reads the prefix and
+// the levels from the streams, if the operator did not set them.
 //
 // # The order of a lane
 //
@@ -53,10 +53,11 @@
 //     A broker prefetches some hundreds of messages of each lane, and its client library prefetches as many. That may
 //     be the whole lane. Only the broker knows which messages it has read, and clients can forge its answer. A broker
 //     without a connection does not answer for some seconds, and then delivers. A consumer on a lagging replica may
-//     still read a deleted message. Only the lane's owner can cancel with certainty, or a message that the owner reads
-//     in the lane.
+//     still read a deleted message. A cancel is certain only if the lane's owner makes it, or if it is an entry in the
+//     stream, as for named timers.
 //   - Binary search for the sequence at which each interval begins in a level. The search takes seventeen requests for
-//     each interval instead of one count. A difference of sequences includes deleted messages and all targets.
+//     each interval instead of one count. Its result, a difference of two sequences, includes deleted messages and the
+//     messages for other targets.
 //   - A sample of consecutive messages: messages that were published together are due together.
 //   - Sequential requests for the streams: they take seconds for forty streams across an ocean.
 //   - A single request to the instances: during a handover, a lane would seem to have no owner. So Lanes repeats the

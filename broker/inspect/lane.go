@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// FullShare is the minimum share of its limit that a full stream or a full disk uses. From this share on, the server
-	// may refuse the next large message.
+	// FullShare is the minimum share of its limit that a full stream or a full account uses. From this share on, the
+	// server may refuse the next large message.
 	FullShare = 0.98
-	// minOverdue is the minimum lateness of an overdue message. A less late message may be delivered already: a broker
-	// removes messages some time after their delivery.
+	// minOverdue is the minimum lateness of an overdue message. A message with less lateness may be delivered
+	// already, because a broker removes messages some time after their delivery.
 	minOverdue = time.Second
 )
 

@@ -61,7 +61,7 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 	if err != nil {
 		return Lanes{}, Cause(listCtx, err)
 	}
-	_ = i.streams.Learn(list.Found)         // no error: without a secret, every answer counts as proven
+	_ = i.streams.Learn(list.Found)         // an error means no secret: then every answer counts as proven
 	askCtx, cancelAsk := i.WithRefusal(ctx) // a user without permission for this request may still read the streams
 	instances, err := i.askInstances(askCtx, lanesOf(list.Found), handover, false)
 	if err != nil {
@@ -78,7 +78,7 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 // SettledLanes returns a snapshot of all lanes, and the answers of the instances. Before the snapshot, it repeats the
 // request to the instances until each lane has one owner that reads it, for at most maxConflict.
 func (i *Inspector) SettledLanes(ctx context.Context, list StreamList) (v Lanes, n Instances) {
-	_ = i.streams.Learn(list.Found) // no error: without a secret, every answer counts as proven
+	_ = i.streams.Learn(list.Found) // an error means no secret: then every answer counts as proven
 	refusal := i.request(ctx, maxConflict+jsapi.Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(list.Found), maxTakeover, true)
 		return err

@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// maxIdle is the maximum time since the last delivery to a consumer that counts as read without a waiting pull.
+	// maxIdle bounds the time since a consumer's last delivery. Without a waiting pull, a consumer counts as reading until
+	// maxIdle after its last delivery.
 	maxIdle = 5 * time.Second
-	// minWait is the minimum time until an owner resumes reading a lane in the state OwnerWaits. A shorter time may be a
+	// minWait is the minimum time until an owner resumes reading, for the state OwnerWaits. A shorter time may be a
 	// difference of clocks.
 	minWait = time.Second
 )

@@ -20,9 +20,9 @@ const (
 )
 
 // A source reads one lane for a merge. A message in a level is due when it leaves the level, or later. Only a hop that
-// arrived late in its level is due before it leaves. The position of a message in the list is its due time, and in a
-// level at the earliest maxLateArrival before the message leaves. The intake and the retry lanes have no order, so the
-// merge reads all their messages before it lists the first message of any lane.
+// arrived late in its level is due before it leaves. The position of a message in the list is its due time. In a level,
+// the position is at the earliest maxLateArrival before the message leaves. The intake and the retry lanes have no
+// order, so the merge reads all their messages before it lists the first message of any lane.
 type source struct {
 	Lane
 	pass
@@ -39,10 +39,11 @@ type merge struct {
 	parser         parser
 	minDue, maxDue time.Time // zero for no bound
 	sources        []*source
-	unlisted       pendingHeap       // messages that were read, and not yet listed
-	listed         map[string]bool   // ids not to list again: a moved message is read in two lanes; and of replaced timers
-	timers         map[string]string // id of the latest set of a timer, by subject
-	result         PendingList
+	unlisted       pendingHeap // messages that were read, and not yet listed
+	// listed has the ids of the listed messages, which the merge may read again in another lane, and of replaced timers.
+	listed map[string]bool
+	timers map[string]string // id of the latest set of a timer, by subject
+	result PendingList
 }
 
 // add adds a lane. The first call of next sends the first request.

@@ -13,14 +13,14 @@ import (
 // publish below StatusAnswers can write an answer, so an answer is for display only, unless the caller verifies its
 // seal.
 type Answer struct {
-	Instance string   `json:"instance"` // unique among the running instances
-	Version  string   `json:"version,omitempty"`
-	Format   int      `json:"format,omitempty"` // newest message format that it can read; zero from an older broker
-	Ready    bool     `json:"ready"`
-	Draining bool     `json:"draining,omitempty"`
-	Journal  bool     `json:"journal,omitempty"` // the instance keeps a journal
-	Single   bool     `json:"alone,omitempty"`   // its settings exclude other instances
-	Users    []string `json:"users,omitempty"`   // users of its connections; empty if one of them is unknown
+	Instance       string   `json:"instance"` // unique among the running instances
+	Version        string   `json:"version,omitempty"`
+	Format         int      `json:"format,omitempty"` // newest message format that it can read; zero from an older broker
+	Ready          bool     `json:"ready"`
+	Draining       bool     `json:"draining,omitempty"`
+	Journal        bool     `json:"journal,omitempty"` // the instance keeps a journal
+	SingleInstance bool     `json:"alone,omitempty"`   // the instance's settings exclude other instances
+	Users          []string `json:"users,omitempty"`   // users of its connections; empty if one of them is unknown
 	// Refused are the permissions that the server has recently denied the instance, except the permissions for targets.
 	Refused []link.Refusal `json:"refused,omitempty"`
 	Lanes   []LaneAnswer   `json:"lanes"`            // lanes that the instance owns
@@ -49,7 +49,7 @@ type LaneAnswer struct {
 	Read            uint64    `json:"read"`                // the last sequence read; zero before the first
 	Held            int       `json:"held"`                // messages in memory
 	Full            bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
-	ResumesAt       time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: until then, no message is due
+	ResumesAt       time.Time `json:"resumes_at,omitzero"` // reading is suspended: no unread message is due earlier
 	Pending         uint64    `json:"pending"`             // messages in the lane, as counted some seconds ago
 	Overdue         float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
 	UnopenedEntries int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key

@@ -23,7 +23,7 @@ type LaneStatus struct {
 	Memory
 
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: until then, no message is due
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended: no unread message is due earlier
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
 	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the last sweep.
 	UnopenedEntries int `json:"unopened,omitempty"`

@@ -69,7 +69,7 @@ func (b *Book) Hour(now time.Time) Series { return b.read(&b.hour, now) }
 // Day returns the last day in steps of five minutes, including the current step.
 func (b *Book) Day(now time.Time) Series { return b.read(&b.day, now) }
 
-// A step has the counts of an interval that is as long as the length of its ring.
+// A step has the counts of one interval. All intervals of a ring have the same length.
 type step struct {
 	number             int64 // number of steps since 1970
 	delivered, refused uint64
