@@ -140,9 +140,9 @@ func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) t
 // differences returns the differences between the file and the entry.
 func differences(want entry.Pending, current timer.State, s Schedule, now time.Time) (list []Difference) {
 	stored := current.Entry.Pending
-	note := func(in, was, will string) {
-		if was != will {
-			list = append(list, Difference{in, was, will})
+	note := func(field, old, next string) {
+		if old != next {
+			list = append(list, Difference{field, old, next})
 		}
 	}
 	note("set", stored.Series.Owner, want.Series.Owner)

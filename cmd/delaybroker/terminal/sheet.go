@@ -148,7 +148,7 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 	return keep, widths
 }
 
-// Truncate shortens a cell to one line.
+// Truncate shortens a longer cell to width characters, the last of which is an ellipsis.
 func Truncate(s string, width int) string {
 	if text.StringWidth(s) <= width {
 		return s
