@@ -20,8 +20,8 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// setOverdue records the time since which a message is overdue, given its next step. A step that only repeats a request
-// changes nothing.
+// setOverdue records the time since which a message is overdue. A step that only repeats a request keeps the recorded
+// time.
 func (w *worker) setOverdue(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
@@ -108,8 +108,8 @@ func (w *worker) end(f *flight) {
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// If the message has moved to wait for a send time, the next commit removes the message: if a crash repeated the
-	// message, the duplicate would reserve another send time.
+	// If the message has moved to wait for a send time, the next commit removes the message. Otherwise, a crash could
+	// repeat the message, and the duplicate would reserve another send time.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Reservation != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {

@@ -10,12 +10,12 @@ const (
 	// A message that is overdue by at least backlogLate counts as long overdue: it was delayed by an outage. A smaller
 	// lateness may only be the time in which earlier messages were sent.
 	backlogLate = time.Second
-	// backlogWait is the maximum time for which due messages wait for messages that are due earlier: for those of other
-	// lanes or, in the intake, for those later in the stream. Reading 20,000 messages in forty lanes takes a third of
-	// backlogWait.
+	// backlogWait is the maximum time for which due messages wait for messages that are due earlier. The earlier due
+	// messages are in other lanes or, in the intake, also later in the stream. Reading 20,000 messages in forty lanes
+	// takes a third of backlogWait.
 	backlogWait = time.Second
-	// answerWait is the maximum time for which a full lane waits for the answers to its publishes. Most targets answer
-	// within a few milliseconds. A silent target would keep the lane full for five seconds.
+	// answerWait is the maximum time for which a lane whose memory is full waits for the answers to its publishes. Most
+	// targets answer within a few milliseconds. A silent target would keep the lane full for five seconds.
 	answerWait = 250 * time.Millisecond
 )
 
@@ -27,29 +27,31 @@ const (
 //   - The intake may have messages with any due times, in any order. In the intake, only the messages that the worker
 //     reads before it sends the first message are in order. These messages fit into memory (see Config.HoldMessages and
 //     HoldBytes), and the worker reads them within backlogWait.
-//   - Lanes that begin or reconnect at the same time, and have long overdue messages, send these messages in one order,
-//     exact to watermarkStep (watermark.go). After backlogWait, each lane keeps only its own order.
+//   - Lanes that begin or reconnect at the same time, and have long overdue messages, send these messages in one order
+//     by due time, with a tolerance of watermarkStep (watermark.go). After backlogWait, each lane keeps only its own
+//     order.
 //
 // Each target gets its messages in this order. Messages to different targets may arrive in another order: see
-// watermark. Three events break the order. If the clocks of two leaders disagree, timestamps fall back by the
-// difference. A refused message arrives later, after its retry. A message that a slow target would not accept soon also
-// arrives later: the deliverer gives the message back, and the worker stores it in a retry lane.
+// watermark. Three events break the order. After a change of the leader, the stream's timestamps may fall back by the
+// difference of the two leaders' clocks. A refused message arrives later, after its retry. A message to a slow target
+// also arrives later, if the deliverer returns the message, and the worker stores it in a retry lane.
 //
 // The backlog opens in three cases: a worker begins, no message could be sent, or a long overdue message is read. While
-// the backlog is open, all due messages wait on the wheel, which orders them. The backlog closes when the lane has been
-// read up to messages that are not overdue, or after backlogWait. A lane without long overdue messages waits for no
-// other lane. A full lane waits for answers, which make room in the lane, for at most answerWait.
+// the backlog is open, all due messages wait on the wheel, which orders them. The backlog closes when the worker has
+// read all overdue messages and has sent the long overdue messages, or after backlogWait. A lane without long overdue
+// messages waits for no other lane. A lane whose memory is full waits for answers, which free memory, for at most
+// answerWait.
 type backlog struct {
 	watermark *watermark
 	wake      func() // wakes the loop; may be called from any goroutine
 
 	open          bool
-	member        *watermarkMember // nil if the lane is in no order with other lanes
+	member        *watermarkMember // nil if the lane keeps only its own order
 	longOverdue   bool             // the backlog has contained a long overdue message
 	sendableSince time.Time        // local; since when messages can be sent; zero while they cannot be sent
 	sendableFrom  leader.Time      // the leader's time at sendableSince
 	fullSince     time.Time        // local; when the full lane began to wait for answers; zero while it does not wait
-	slowAnswers   int              // number of publishes that were not answered within answerWait, and still are not
+	slowAnswers   int              // number of unanswered publishes that are older than answerWait
 }
 
 func newBacklog(m *watermark, wake func()) *backlog { return &backlog{watermark: m, wake: wake} }
@@ -83,13 +85,13 @@ func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local 
 	case !b.open:
 		b.become(backlog{open: true, sendableSince: local, sendableFrom: now})
 	case !b.ordered() && level:
-		b.sendableSince = local // the lane makes progress
+		b.sendableSince = local // each message that is read extends the wait
 	}
 	return true
 }
 
-// sendable returns the due time until which messages may be sent, and the time after which this due time may have
-// changed without an event. Full is true if the lane's memory is full.
+// sendable returns the due time up to which messages may be sent. After wait, or after an event, the caller must call
+// sendable again. Full is true if the lane's memory is full.
 func (b *backlog) sendable(
 	r *reading, f *flights, full bool, now leader.Time, local time.Time,
 ) (until leader.Time, wait time.Duration) {

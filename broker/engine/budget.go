@@ -138,11 +138,11 @@ func (a *account) Limit() int64 {
 	return a.budget.reserved + portion(max(0, ownShared+a.budget.shared-a.budget.sharedUsed.Load()), a.share)
 }
 
-// OverHalf reports whether the lane holds more than half of its Limit.
-func (a *account) OverHalf() bool { return a.used > a.Limit()/2 }
+// HalfUsed reports whether the lane holds more than half of its Limit.
+func (a *account) HalfUsed() bool { return a.used > a.Limit()/2 }
 
-// wakeBelow ensures that the waiting lanes are woken when the number of shared bytes in use has fallen from used by
-// 1/wakeShare of all shared bytes.
+// wakeBelow ensures that the waiting lanes are woken when the shared bytes in use fall below used by 1/wakeShare of all
+// shared bytes.
 func (b *budget) wakeBelow(used int64) {
 	at := max(0, used-b.shared/wakeShare)
 	for current := b.wakeAt.Load(); current < at && !b.wakeAt.CompareAndSwap(current, at); current = b.wakeAt.Load() {
@@ -150,7 +150,7 @@ func (b *budget) wakeBelow(used int64) {
 }
 
 func (b *budget) wakeAll() {
-	b.wakeAt.Store(noWaiter) // first, since a lane that begins to wait from now on sets wakeAt again
+	b.wakeAt.Store(noWaiter) // before the scan, since a lane that begins to wait from now on sets wakeAt again
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.accounts {

@@ -17,7 +17,7 @@ func TestBudget(t *testing.T) {
 		t.Fatalf("lanes have %d each and share %d, want three quarters of 64 MiB, half of it evenly", b.reserved, b.shared)
 	}
 	greedy, modest := accounts[0], accounts[1]
-	if greedy.Set(int64(b.Max()) - 1); !greedy.Room(0) || !greedy.OverHalf() {
+	if greedy.Set(int64(b.Max()) - 1); !greedy.Room(0) || !greedy.HalfUsed() {
 		t.Error("a byte of the lane's two thirds is free, and the lane has no room")
 	}
 	if greedy.Set(int64(b.Max())); greedy.Room(0) {
@@ -30,7 +30,7 @@ func TestBudget(t *testing.T) {
 	if modest.Set(b.reserved - 1); !modest.Room(0) {
 		t.Error("a lane has no room in its own part while another lane holds all shared bytes")
 	}
-	if modest.Set(b.reserved); modest.Room(0) || !modest.OverHalf() {
+	if modest.Set(b.reserved); modest.Room(0) || !modest.HalfUsed() {
 		t.Error("the lane's own part and the shared bytes are used up, and the lane has room")
 	}
 	if greedy.Set(b.reserved + b.shared*63/64); woken[1] != 0 {
@@ -39,7 +39,7 @@ func TestBudget(t *testing.T) {
 	if greedy.Set(b.reserved + b.shared/2); woken[1] != 1 || woken[2] != 0 {
 		t.Errorf("woken %v when half of the shared bytes are free, want only the lane that waits", woken)
 	}
-	if !modest.Room(0) || modest.OverHalf() {
+	if !modest.Room(0) || modest.HalfUsed() {
 		t.Error("half of the shared bytes are free, and the lane has no room, or counts as more than half full")
 	}
 	greedy.Close()

@@ -91,7 +91,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	select {
 	case <-w.lease.Done():
 		if !w.lease.Held() {
-			return nil // another instance may own the lane already, and delivers the uncommitted messages again
+			return nil // another instance may own the lane already, and deliver the uncommitted messages again
 		}
 	default:
 	}

@@ -27,9 +27,9 @@ const (
 	stuckAfter = 5 * time.Second
 	maxDeletes = 400 // maximum number of messages that one commit deletes one by one
 
-	// confirmedFor is the maximum age at a purge of the sample that confirms the stream's history. If the sample is older,
-	// for example because the process was suspended, the stream may have been replaced since, and the purge would remove
-	// messages of the new stream.
+	// A purge needs a sample that confirms the stream's history and is at most confirmedFor old. If the sample is older,
+	// for example because the process was suspended, the stream may have been replaced after the sample, and the purge
+	// would remove messages of the new stream.
 	confirmedFor = time.Second
 	// maxRemovals is the maximum number of concurrent deletes of a lane's last commit, and of concurrent requests that
 	// remove the entries of settled timers.
@@ -73,8 +73,8 @@ type commit struct {
 // commitAnswer is the event that a commit has ended.
 type commitAnswer struct {
 	commit
-	sample lane.Sample   // of the stream, before the purge
-	took   time.Duration // by the purge
+	sample lane.Sample   // the stream's state before the purge
+	took   time.Duration // the duration of the purge
 	err    error
 }
 
@@ -120,7 +120,8 @@ func (c *committer) begin(r *reading, local time.Time) commit {
 		todo.outOfOrder = r.cursor.TakeOutOfOrder(min(maxDeletes, c.outOfOrder(&r.cursor)))
 	}
 	c.running = true
-	if moved || !urgent && len(todo.outOfOrder) < maxDeletes { // if more messages remain, the next commit must not wait
+	// After a full batch, movedAt stays, so that the next batch does not wait for stuckAfter.
+	if moved || !urgent && len(todo.outOfOrder) < maxDeletes {
 		c.movedAt = local
 	}
 	return todo
@@ -163,7 +164,7 @@ func (c *committer) upToDate(cursor *lane.Cursor) bool {
 // outOfOrder returns the number of messages above the cursor that have arrived. A commit deletes them one by one.
 func (c *committer) outOfOrder(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
-		return 0 // entries stay after they have been read
+		return 0 // the entries of timers are not removed by commits
 	}
 	return cursor.OutOfOrder()
 }

@@ -81,8 +81,8 @@ func nextStep(p plan, m moment, f *flight) step {
 // earliestHop returns the time from which on a message may leave the lane by a hop.
 func earliestHop(p plan, f *flight) leader.Time { return f.storedAt().Add(p.delay - lookahead) }
 
-// staysUntilDue reports whether the remaining time of a message is below the horizon now, or will be when a hop could
-// take the message from the lane.
+// staysUntilDue reports whether the remaining time of a message is below the horizon now, or will be below it at the
+// earliest time of a hop.
 func staysUntilDue(p plan, m moment, f *flight) bool {
 	attempt, horizon := f.nextAttempt(), p.ladder.Horizon()+lookahead
 	return attempt.Sub(m.now) <= horizon || attempt.Sub(earliestHop(p, f)) <= horizon
@@ -116,7 +116,7 @@ func afterProblem(m moment, f *flight) step {
 		return step{kind: awaitKey}
 	case message.NewerFormat:
 		return step{kind: hold, at: m.now.Add(newerFormatRetry), line: &logLine{slog.LevelWarn,
-			"a message waits for a newer broker, which wrote it: run one, or wait until the upgrade is done",
+			"a message in a newer format waits for a newer broker: start a newer broker, or finish the upgrade",
 			[]any{"sequence", f.Sequence, "reason", f.problem.Sentence}}}
 	}
 	return step{kind: dead, problem: f.problem}
@@ -128,8 +128,8 @@ func afterProblem(m moment, f *flight) step {
 //
 // The message moves into the longest level that fits. If no level fits, it moves into the shortest level, but only if
 // that level is read without a pause (see readAhead). If the reading of the level paused, the message would wait behind
-// messages that are due later. In that case, and if the message is nearly due, the message is held. If the held
-// messages fill the memory, the intake stops reading until a message is due.
+// messages that are due later. A message that is nearly due, or for which neither level is suitable, is held. If the
+// held messages fill the memory, the intake stops reading until a message is due.
 //
 // A lane with a delay never spills. Its messages have similar due times, so when memory is short, the lane only pauses
 // its reading.
@@ -158,7 +158,7 @@ func (p plan) smallerLevel(level levels.Level, refusedBy string) levels.Level {
 	return level
 }
 
-// overdueSince returns the time since which a message is overdue, given its next step. Ok is false if the message is
+// overdueSince returns the time since which a message with the next step s is overdue. Ok is false if the message is
 // not overdue.
 //
 //	a message in a retry lane                          overdue from its due time on

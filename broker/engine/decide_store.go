@@ -25,8 +25,8 @@ func (a storeAnswer) refusal() bool {
 }
 
 // afterStore decides after one of our streams has answered a publish, or after a timeout. After a timeout, the worker
-// publishes the same message again under the same id; this does not count as an attempt. Sent is the publish: after a
-// refusal, f.sent is nil.
+// publishes the same message again under the same id; this does not count as an attempt. Sent is the publish; f.sent is
+// nil after a refusal.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
 	case a.refusal():
@@ -64,7 +64,7 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, refusal jsapi.Ack)
 		switch {
 		case !f.nextAttempt().After(m.now): // due by now: no hop is needed
 			return nextStep(p, m, f)
-		case tooLarge && f.request.Reservation != "": // the lane is the home of its rate, and may hold the message until due
+		case tooLarge && f.request.Reservation != "": // the lane is the home of the message's rate, and may hold the message
 			return step{kind: hold, at: f.nextAttempt()}
 		case tooLarge:
 			return step{kind: dead, problem: tooLargeForLevels(f)}

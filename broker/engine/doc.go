@@ -88,7 +88,8 @@
 // The loop is the same for all lanes. A kind of lane is a type that implements laneKind (kind.go): plainLane for the
 // intake and the levels, retryLane, timersLane (timers_lane.go), pausedLane (parking.go). serve.go chooses the kind.
 //
-// The lanes of pauses are parts of one stream. The stream's owner reads such a lane only while it drains: pauses.go.
+// The lanes of pauses are parts of one stream. After a resume, the stream's owner reads the lane of the pause until the
+// lane is empty: pauses.go.
 //
 // # Invariants
 //
@@ -130,8 +131,8 @@
 //   - No loop waits for an answer, and the number of messages that a worker may hold bounds every queue. Only four
 //     things may block a loop: a publish into a connection that accepts no more bytes, for at most the write timeout of
 //     the connection (cmd/delaybroker/links); a log whose reader has stopped; config.Config.Ended, which must return
-//     immediately; and the short locks that lanes share. Of these, the deliverer holds its lock for the longest time,
-//     while Halt scans the waiting deliveries. After the loop has ended, drain waits for answers, for at most the grace
+//     immediately; and the short locks that lanes share. The lock of the deliverer is held for the longest time, while
+//     Halt scans the waiting deliveries. After the loop has ended, drain waits for answers, for at most the grace
 //     period.
 //
 // # Tried and rejected

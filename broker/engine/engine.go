@@ -41,7 +41,7 @@ type Engine struct {
 	Config
 	names      message.Names
 	log        *slog.Logger
-	refusals   *ratelog.Keyed // by target, for all lanes together
+	refusals   *ratelog.Keyed // logs the refusals of targets for all lanes; the key is the target
 	watermark  watermark
 	roster     roster
 	ownsPaused atomic.Bool   // this instance owns the stream of paused messages

@@ -13,7 +13,7 @@ import (
 // This file carries out the steps of named timers on which package timer/role has decided, and handles their answers.
 
 type (
-	claimAnswered struct { // the event that a publish of a firing was answered, or has failed
+	claimAnswered struct { // the event that the publish of a firing has ended
 		*flight
 		storeAnswer
 	}
@@ -22,13 +22,13 @@ type (
 		state timer.State
 		err   error
 	}
-	earlierRead struct { // the event that the reads of the entries of a timer's earlier rounds have ended
+	earlierRead struct { // the event that the earlier rounds of a timer were read, or could not be read
 		*flight
-		settled bool // the earlier rounds are settled
-		alone   bool // no entry of an earlier round is left
-		err     error
+		settled        bool // the earlier rounds are settled
+		earlierRemoved bool // no entry of an earlier round is left
+		err            error
 	}
-	runRead struct { // the event that the reads of the sets of a debounced run have ended
+	runRead struct { // the event that the sets of a debounced run were read, or could not be read
 		*flight
 		first   uint64    // the generation of the first set
 		firstAt time.Time // when the first set was stored
@@ -78,7 +78,7 @@ func (w *worker) claim(f *flight, m moment) {
 	firing := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if firing == nil {
 		if !w.timers.stream.HasOutcome(f.timer) {
-			w.countMissed(f.timer) // otherwise, the missed occurrences count when the outcome is stored
+			w.countMissed(f.timer) // with an outcome, they are counted when the outcome is stored
 		}
 		w.remove(f)
 		return
@@ -111,7 +111,7 @@ func (e claimAnswered) handle(w *worker, m moment) {
 	w.apply(f, timerStep(m, f, s), m)
 }
 
-// countMissed counts the missed occurrences of a series, once the entry that skips them is stored.
+// countMissed counts the missed occurrences of a series. The entry that skips them must be stored.
 func (w *worker) countMissed(a *role.Alarm) {
 	w.engine.Tally.MissedRounds.Add(uint64(a.Skipped))
 	a.Skipped = 0
@@ -144,7 +144,7 @@ func (w *worker) readState(f *flight) {
 func (w *worker) readEarlier(f *flight) {
 	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
 		w.ask(func(ctx context.Context) event {
-			first, at, err := w.timers.stream.RunOf(ctx, subject, generation)
+			first, at, err := w.timers.stream.ReadRun(ctx, subject, generation)
 			return runRead{f, first, at, err}
 		})
 		return
@@ -152,13 +152,13 @@ func (w *worker) readEarlier(f *flight) {
 	f.timer.EarlierRead = true
 	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
-		settled, alone, err := w.timers.stream.ReadEarlier(ctx, subject, series, generation)
-		return earlierRead{f, settled, alone, err}
+		settled, earlierRemoved, err := w.timers.stream.ReadEarlier(ctx, subject, series, generation)
+		return earlierRead{f, settled, earlierRemoved, err}
 	})
 }
 
-// retryRead decides after a failed read of the entries before a timer's own. The timer's own entry may have been
-// removed, so the timer is in doubt.
+// retryRead decides after a failed read of a timer's earlier entries. The timer's own entry may have been removed, so
+// the timer is in doubt.
 func (w *worker) retryRead(f *flight, m moment, err error) {
 	f.timer.Stage = role.Doubt
 	w.apply(f, repeatLater(m, f, err), m)
@@ -187,7 +187,7 @@ func (e earlierRead) handle(w *worker, m moment) {
 	case !e.settled:
 		w.apply(f, backOffStep(m, f), m)
 	default:
-		f.timer.SettleEarlier(e.alone)
+		f.timer.SettleEarlier(e.earlierRemoved)
 		f.tries = 0
 		w.proceed(f, m)
 	}

@@ -57,9 +57,9 @@ func (f *flight) nextAttempt() leader.Time { return leader.At(f.request.NextAtte
 type publish struct {
 	kind      stepKind         // hop, retry, park or dead
 	level     levels.Level     // the destination of a hop or a retry
-	request   *message.Request // the message's request in that stream: the flight's own, unless the step changes it
+	request   *message.Request // the request that the stream stores; the flight's own request, unless the step changes it
 	problem   *message.Problem // the reason of a dead letter
-	stream    string           // the stream that must store it; answers of other streams are ignored
+	stream    string           // the stream that must store the message; answers of other streams are ignored
 	subject   string
 	duplicate uint64 // the sequence of the duplicate that the stream reports; zero if it reports none
 	nonce     string // the random end of the publish's id; empty before renew

@@ -100,7 +100,7 @@ func (f *flights) removeFromWheel(fl *flight) bool {
 	return true
 }
 
-// endHopWait records that a message, which may have awaited a hop, is not on the wheel any more.
+// endHopWait ends the wait for a hop of a message that was removed from the wheel, if the message awaited a hop.
 func (f *flights) endHopWait(fl *flight) {
 	if fl.awaitsHop {
 		fl.awaitsHop = false

@@ -31,14 +31,14 @@ type laneKind interface {
 	commit(ctx context.Context, c *committer, todo commit) error
 	// poll sends periodic requests to JetStream. It returns the time until the next request.
 	poll(w *worker, m moment) time.Duration
-	// report completes a report with the fields in which the kind differs.
+	// report sets the fields of r that this kind of lane computes differently.
 	report(w *worker, r *stats.Report)
 }
 
 // source describes the messages of a lane, and the lane's share of the memory.
 type source struct {
 	filter string  // the subjects of a lane that is only a part of its stream; empty for a whole stream
-	cursor string  // the subject of the lane's stored cursor, whose arrival commits nothing; empty for none
+	cursor string  // the subject of the lane's stored cursor, which needs no commit; empty for none
 	sparse bool    // most sequences of the stream have no message
 	share  float64 // the lane's share of the instance's memory: see budget
 }
@@ -57,7 +57,7 @@ func (plainLane) parse(w *worker, f *flight, in message.Incoming) {
 	}
 	marker, problem := entry.ParseMarker(policy, in)
 	if f.request, f.problem = marker.Request, problem; problem == nil {
-		f.timer = w.timers.stream.OfMarker(marker)
+		f.timer = w.timers.stream.MarkerAlarm(marker)
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	parkTimeout = time.Second
 )
 
-// pausedLane is the lane of one pause. It is read only while it drains: after the pause was resumed.
+// pausedLane is the lane of one pause. A worker reads it after the pause was resumed, until the lane is empty.
 type pausedLane struct {
 	plainLane
 	pause  string // the id of the pause
@@ -29,8 +29,8 @@ type pausedLane struct {
 
 func (l pausedLane) source() source { return source{filter: l.filter, share: freeShare} }
 
-// parse also records in the request that the message has waited for this pause. The message keeps this record in later
-// lanes.
+// parse parses a message like plainLane, and records in the request that the message has waited for this pause. The
+// message keeps this record in later lanes.
 func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 	l.plainLane.parse(w, f, in)
 	f.request.ResumedPause = l.pause
@@ -62,7 +62,7 @@ func fireOrPark(p plan, m moment, f *flight) step {
 	case !m.canPark:
 		return deferStep(p, m, f, forever, pausedReason)
 	}
-	request := f.request // without RetryAt, the messages of the pause's lane are sent in the order of their due times
+	request := f.request // no RetryAt: after the pause, the messages are sent in the order of their due times
 	request.RetryAt, request.DeferralReason, request.ResumedPause = time.Time{}, "", ""
 	return step{kind: park, pause: id, request: &request}
 }
@@ -71,7 +71,7 @@ func fireOrPark(p plan, m moment, f *flight) step {
 // stream answers.
 type parking struct {
 	unanswered int       // number of published messages without an answer
-	lastAnswer time.Time // local; the last answer or, if later, the first publish after all were answered
+	lastAnswer time.Time // local; the time of the last answer or, if later, of the first publish after all were answered
 }
 
 // begin records the first publish of a message into the stream of paused messages.

@@ -20,9 +20,11 @@ import (
 //
 // Tried and rejected: a rate that is divided by the number of instances. With two instances, a target whose messages
 // are all in one lane gets half of its rate. Also rejected: shares by demand. The sum of the shares exceeds the rate,
-// or falls short of it, whenever the demand moves between lanes. The demand moves each time that another level is due.
+// or falls short of it, whenever the demand moves between lanes. The demand moves each time that the messages of
+// another level become due.
 
-// maxHome is the longest level that can be a home: it is always read as soon as something is stored there.
+// maxHome is the maximum delay of a home. The reading of such a short level never pauses, so each message is read
+// immediately.
 const maxHome = readAhead
 
 // homesOf returns the levels of a ladder that can be a home.
@@ -63,9 +65,10 @@ func fireAtHome(p plan, m moment, f *flight) step {
 	return step{kind: hop, level: home}
 }
 
-// movedHome reports whether an instance has moved a message into this lane as its home. Such a message was due when it
-// was stored. This instance sends the message from this lane even if it computes another home, as it may while new
-// settings are rolled out: if it moved the message to that home, the other instance would move the message back.
+// movedHome reports whether an instance has moved a message into this lane because this lane is the message's home.
+// Such a message was due when it was stored. This instance sends the message from this lane even if it computes another
+// home, because the two instances may have different settings. Otherwise, each instance could move the message to the
+// home that it computes, and the message would circle.
 func (p plan) movedHome(f *flight) bool {
 	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.nextAttempt())
 }

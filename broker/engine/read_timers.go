@@ -21,7 +21,8 @@ const (
 	// send too many requests: when 10,000 requests wait, JetStream drops the requests of all clients.
 	maxLeaderReads = 16
 	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. These
-	// bodies use at most 1/loadShare of a lane's memory, and those for markers that are not due yet at most half of that.
+	// bodies use at most 1/loadShare of a lane's memory. A body that is read before its marker is due must fit into half
+	// of that part.
 	loadShare = 4
 )
 
@@ -43,8 +44,8 @@ func (w *worker) examine(f *flight, m moment) {
 	}
 }
 
-// load accounts the body of a timer, if there is memory for the body. All loaded bodies together may use 1/share of the
-// lane's memory.
+// load reserves the memory for the body of a timer, and reports whether there is enough. All loaded bodies together may
+// use 1/share of the lane's memory.
 func (w *worker) load(f *flight, share int64) (room bool) {
 	t, size := w.timers, f.timer.Size
 	switch {

@@ -15,7 +15,7 @@ import (
 // recordsEnds reports whether there is a journal or a function Ended.
 func (w *worker) recordsEnds() bool { return w.engine.Journal != nil || w.engine.Settings.Ended != nil }
 
-// recordDelivered records that the target has a message since the leader's time at.
+// recordDelivered records that the target received a message at the leader's time at.
 func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) {
 	if !w.recordsEnds() {
 		return

@@ -47,7 +47,7 @@ func (r *roster) remove(w *worker) {
 	r.workers = slices.DeleteFunc(r.workers, func(other *worker) bool { return other == w })
 }
 
-// works reports whether this instance works the lane of a stream now, by a held lease.
+// works reports whether this instance works the lane of a stream now, and holds the lease.
 func (r *roster) works(stream string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

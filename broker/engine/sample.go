@@ -38,16 +38,16 @@ func (c *leaderClock) record(s lane.Sample) {
 	c.Record(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 }
 
-// awaitDue returns the time for which the loop may sleep, if the next message is due after untilDue. If the last proof
-// of the leader's time would be too old by then, awaitDue requests another sample.
-func (w *worker) awaitDue(untilDue time.Duration, local time.Time, proven bool) time.Duration {
-	untilDue = max(untilDue, 0)
+// awaitDue returns the time for which the loop may sleep before the next message, which is due in remaining. If the
+// last proof of the leader's time would be too old at the due time, awaitDue requests another sample.
+func (w *worker) awaitDue(remaining time.Duration, local time.Time, proven bool) time.Duration {
+	remaining = max(remaining, 0)
 	if w.clock.Suspended(local) {
 		w.requestSample()
 	}
-	if w.clock.Age(local)+untilDue > leader.Trust-askAhead {
-		if untilDue > askAhead { // the request follows askAhead before the message is due, so the answer is there in time
-			return min(untilDue-askAhead, maxSleep)
+	if w.clock.Age(local)+remaining > leader.Trust-askAhead {
+		if remaining > askAhead { // the request follows askAhead before the message is due, so the answer is there in time
+			return min(remaining-askAhead, maxSleep)
 		}
 		if retry := w.clock.retryAt.Sub(local); retry > 0 {
 			return retry
@@ -57,7 +57,7 @@ func (w *worker) awaitDue(untilDue time.Duration, local time.Time, proven bool) 
 	if !proven {
 		return forever // the sample wakes the loop
 	}
-	return untilDue
+	return remaining
 }
 
 // requestSample requests a sample of the stream from its leader, unless a request has no answer yet.
@@ -83,7 +83,7 @@ func (a sampleAnswer) handle(w *worker, m moment) {
 	if a.err != nil {
 		w.clock.retryAt = m.local.Add(sampleRetry)
 		w.limitedLog.Log(slog.LevelWarn,
-			"the stream's leader does not report its time, will retry: until it does, no message is delivered", "err", a.err)
+			"the stream's leader does not report its time; no message is delivered before it does, will retry", "err", a.err)
 		return
 	}
 	w.recordSample(a.sample)

@@ -19,8 +19,8 @@ const (
 	settleInterval = 100 * time.Millisecond
 	// Settlements wait while more than maxAnswers other answers are outstanding.
 	maxAnswers = 64
-	// Settlements wait while due messages wait, but not if there are more than maxSettlements settlements, or if the first
-	// settlement has waited longer than maxSettlementWait. After a much longer time, another instance would consider the
+	// Settlements wait while due messages wait, until there are more than maxSettlements settlements, or the first one has
+	// waited for maxSettlementWait. After a time much longer than maxSettlementWait, another instance would consider the
 	// firing abandoned. At twice maxSettlements, the lane stops reading.
 	maxSettlements    = 1 << 16
 	maxSettlementWait = 10 * time.Second
@@ -31,7 +31,7 @@ const (
 // settlement is a settled timer whose entries are to be removed. The timer's message is not in memory any more.
 type settlement struct {
 	timer       *role.Alarm
-	mark        lane.Mark    // of the message that the lane has read
+	mark        lane.Mark    // the mark of the timer's message
 	settledAt   time.Time    // local
 	tries       int          // number of failed tries of the next step
 	retryHandle wheel.Handle // the place in settlements.retries
@@ -55,14 +55,14 @@ type settlements struct {
 }
 
 type (
-	outcomeStored struct { // the event that a publish of the outcome of a timer was answered, or has failed
+	outcomeStored struct { // the event that the publish of a timer's outcome has ended
 		*settlement
 		storeAnswer
 	}
 	removed struct { // the event that the removal of entries has ended
 		*settlement
-		alone bool // no entry of an earlier round is left
-		err   error
+		earlierRemoved bool // no entry of an earlier round is left
+		err            error
 	}
 )
 
@@ -102,8 +102,8 @@ func (w *worker) startSettlements(m moment, local time.Time) {
 		}
 		subject, generation, removal := s.timer.Subject, s.timer.Generation, s.timer.Removal
 		w.ask(func(ctx context.Context) event {
-			alone, err := t.stream.RemoveEntries(ctx, subject, generation, removal)
-			return removed{s, alone, err}
+			earlierRemoved, err := t.stream.RemoveEntries(ctx, subject, generation, removal)
+			return removed{s, earlierRemoved, err}
 		})
 	}
 }
@@ -137,7 +137,7 @@ func (e removed) handle(w *worker, m moment) {
 	w.flights.unanswered--
 	w.timers.settlements.unanswered--
 	if e.err == nil {
-		w.timers.stream.Removed(e.timer, e.alone)
+		w.timers.stream.Removed(e.timer, e.earlierRemoved)
 	}
 	w.continueSettlement(e.settlement, e.timer.AfterRemoval(e.err), m)
 }
@@ -153,7 +153,7 @@ func (w *worker) continueSettlement(s *settlement, step role.Step, m moment) {
 		s.tries = 0
 		t.queue = append(t.queue, s)
 	case role.Repeat:
-		at := m.now // no backoff is needed while the connection is lost: no pass begins settlements then
+		at := m.now // no backoff: while the connection is lost, no pass begins settlements
 		if !acks.Offline(step.Err) {
 			w.counts.Repeats.Add(1)
 			at = at.Add(backOffTime(s.tries, t.count))

@@ -22,7 +22,7 @@ import (
 // wake up at the same time.
 
 // batchWindow is the time for which the loop collects messages that are not due yet, to move or read them together. It
-// is less than half of the lookahead, so the hops still have the time that hopSlack gives them.
+// is less than half of the lookahead, so that at least hopSlack remains for the publish of a hop.
 const batchWindow = 20 * time.Millisecond
 
 // slackEnd returns the end of the slack into which a time falls.

@@ -80,13 +80,13 @@ type moment struct {
 type step struct {
 	kind      stepKind
 	at        leader.Time      // of hold and backOff: the time of the next decision
-	awaitsHop bool             // of hold: a hop takes the message from the lane at the time at
+	awaitsHop bool             // of hold: at that time, a hop will take the message from the lane
 	level     levels.Level     // of hop and retry: the destination
 	request   *message.Request // the message's request from this step on; nil if the request does not change
 	problem   *message.Problem // of dead: the reason
 	pause     string           // of park: the id of the pause
 	line      *logLine         // the log line of the step; nil for none
-	logKey    string           // the target by which the rate of log lines is limited; if empty, it is limited by the text
+	logKey    string           // the target by which the rate of log lines is limited; if empty, the text limits the rate
 }
 
 // stepKind is the kind of a step. The set is closed.

@@ -92,7 +92,7 @@ func (e stored) handle(w *worker, m moment) {
 	if s.kind == arrive {
 		w.countMove(f, m)
 	}
-	if sent.kind == hop && a.refusal() { // after a step s in this lane, the message may be overdue later
+	if sent.kind == hop && a.refusal() { // the message stays in this lane, and may be overdue at a later time
 		w.setOverdue(f, s)
 	}
 	w.apply(f, s, m)
@@ -111,7 +111,7 @@ func (w *worker) countMove(f *flight, m moment) {
 	}
 }
 
-// checked is the event that the read of a copy, which a stream reported as a duplicate, has ended.
+// checked is the event that the copy of a duplicate was read, or could not be read.
 type checked struct {
 	*flight
 	ours bool // this broker wrote the copy

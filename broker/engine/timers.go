@@ -31,9 +31,9 @@ func newTimers(s *role.Stream) *timers {
 	}
 }
 
-// supersede removes a timer that was replaced or cancelled from memory, unless the timer has fired, or a request about
-// the timer is in progress. The answer to that request will show the replacement. Supersede reports whether it has
-// queued the removal of the timer's own entry.
+// supersede removes a timer that was replaced or cancelled from memory. A timer that has fired stays. A timer with a
+// request in progress also stays: the answer will show the replacement. Supersede reports whether it has queued the
+// removal of the timer's own entry.
 func (w *worker) supersede(f *flight) (removed bool) {
 	if !f.timer.Supersede() || f.sent != nil || !w.flights.removeFromWheel(f) {
 		return false

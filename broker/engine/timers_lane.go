@@ -65,13 +65,13 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	e := entry.Parse(t.stream.Policy, in)
 	previous := t.lastSets[f.Subject]
 	if previous == nil || previous.Sequence != e.Generation {
-		if a := t.stream.OfEarlierFiring(e, in); a != nil && l.beforeOwnership(w, leader.At(in.At)) {
+		if a := t.stream.FiringAlarm(e, in); a != nil && l.beforeOwnership(w, leader.At(in.At)) {
 			f.request, f.timer = e.Request, a
 			return
 		}
 	}
 	var predecessor *role.Alarm // the set that directly precedes this set; nil if it is not in memory
-	if previous != nil && previous.Sequence < f.Sequence && previous.problem == nil && previous.timer.StillPending() {
+	if previous != nil && previous.Sequence < f.Sequence && previous.problem == nil && previous.timer.IsPending() {
 		predecessor = previous.timer
 	}
 	removesPrevious := false // the entry of previous is to be removed
@@ -82,9 +82,9 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	default:
 		previous.timer.MayHaveFired()
 	}
-	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
+	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.EntryAlarm(e, in)
 	if removesPrevious && e.Kind == entry.Cancel && f.timer.Keep {
-		f.timer.Entry = 0 // usually no other entry remains; the sweep removes the others together with the cancel
+		f.timer.Entry = 0 // if earlier entries are left, the sweep removes them together with the cancel
 	}
 	switch e.Kind {
 	case entry.Set:
@@ -96,7 +96,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 		}
 	case entry.Cancel, entry.Unproven:
 	default:
-		f.problem = nil // a broker wrote the entry
+		f.problem = nil // an entry that a broker wrote never becomes a dead letter
 	}
 	l.sweep.NoteDue(t.stream.Deadline(e, f.Subject, f.At))
 	if t.stream.MustReseal(e, in) {
@@ -219,8 +219,8 @@ type yield struct {
 	burstStart time.Time // local; zero without a burst
 }
 
-// active reports whether the lane yields at a local time, if so many firings are in progress in this process. After
-// maxYield, the lane does not yield again before the burst is over.
+// active reports whether the lane yields at a local time, given the number of firings in progress in this process.
+// After maxYield, the lane does not yield again before the burst is over.
 func (y *yield) active(firings int, local time.Time) bool {
 	switch {
 	case firings < burstFirings:

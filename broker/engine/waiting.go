@@ -32,7 +32,7 @@ type packed struct {
 	request       string // as Request.Pack encodes it
 	data          []byte // the body
 	sequence      uint64
-	at            int64 // Unix time in nanoseconds at which it was stored
+	at            int64 // when the message was stored: Unix time in nanoseconds
 	mark          lane.Mark
 	overdueHandle wheel.Handle
 	awaitsHop     bool  // see flight.awaitsHop

@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// watermarkStep bounds the disorder between lanes. If a message is sent while a message of another lane waits, it is
-// due at most watermarkStep after the waiting message.
+// watermarkStep bounds the disorder between lanes. A message that is sent while a message of another lane waits is due
+// at most watermarkStep after the waiting message.
 const watermarkStep = 100 * time.Millisecond
 
 // watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of the
@@ -16,10 +16,10 @@ const watermarkStep = 100 * time.Millisecond
 // that is due more than watermarkStep after the low watermark. Each lane decides how long it waits for lanes without
 // progress.
 //
-// Messages to one target are sent in this order. Messages to different targets are not: further messages to a target
-// that has not answered its share of messages wait for its answers (see package deliver), and messages to other targets
-// overtake them. Tried and rejected: marks that wait for the answers of the targets. All lanes would wait, at each
-// step, for the slowest target.
+// Messages to one target are sent in this order. Messages to different targets may be sent in another order. A target
+// has a share of unanswered messages (see package deliver). While the share is used up, further messages to the target
+// wait, and messages to other targets overtake them. Tried and rejected: marks that wait for the answers of the
+// targets. All lanes would wait, at each step, for the slowest target.
 //
 // A watermark is safe for concurrent use. The zero watermark is ready to use.
 type watermark struct {

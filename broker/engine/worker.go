@@ -177,11 +177,11 @@ func (w *worker) pass(local time.Time) time.Duration {
 		sendWait = w.send(m, local)
 	}
 	if next, ok := w.nextDue(m.now); ok && canSend {
-		untilDue := slackEnd(next, w.slack()).Sub(m.now)
-		if sendWait != forever && untilDue <= 0 {
-			untilDue = sendWait
+		remaining := slackEnd(next, w.slack()).Sub(m.now)
+		if sendWait != forever && remaining <= 0 {
+			remaining = sendWait
 		}
-		wait = min(wait, w.awaitDue(untilDue, local, m.proven))
+		wait = min(wait, w.awaitDue(remaining, local, m.proven))
 	}
 	wait = min(wait, sendWait)
 	if resume, ok := w.resumeTime(); ok && resume.After(m.now) {
@@ -205,7 +205,7 @@ func (w *worker) moment(local time.Time) moment {
 	now, proven := w.clock.Now(local)
 	return moment{
 		now: now, local: local, proven: proven, inMemory: w.flights.count,
-		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.OverHalf(),
+		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.HalfUsed(),
 		pauses:  w.engine.Pauses.ListAt(local), canPark: w.parking.accepts(local), works: w.engine.works,
 	}
 }
@@ -266,9 +266,9 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 	}
 }
 
-// advance carries out the next steps of the messages that are due at or before until, which is not after now. It
-// reports whether it has found such a message. It checks the lease before each message: the machine may be suspended at
-// any moment, and another instance may own the lane when the machine resumes.
+// advance carries out the next steps of the messages that are due at until or earlier. Until must not be later than
+// now. Sent is false if there is no such message, or if the lease is not held. It checks the lease before each message:
+// the machine may be suspended at any moment, and another instance may own the lane when the machine resumes.
 func (w *worker) advance(until leader.Time, m moment) (sent bool) {
 	for due, f := range w.flights.takeDue(until) {
 		w.charge()

@@ -145,7 +145,8 @@
 //   - The worker takes the start of the run from the previous set, if that is in memory. If it does not know the start,
 //     it treats the set as due immediately.
 //   - Before a set fires earlier than its own Delay-For, the worker reads the start of the run from the leader
-//     (role.Stream.RunOf). So a wrong start in memory, in a marker or in a copy costs a read, and no timer fires early.
+//     (role.Stream.ReadRun). So a wrong start in memory, in a marker or in a copy costs a read, and no timer fires
+//     early.
 //   - The entry that ended a run is removed only after all entries before it, even if it was replaced. So while the
 //     first set of a run is left, and only debounced sets follow it, the run has not ended.
 //

@@ -16,7 +16,7 @@ const (
 	Pending Stage = iota // no firing or cancel is known, and the body is in memory
 	Doubt                // only the last entry of the subject can show the state
 	Fired                // the leader has stored our firing
-	Settled              // the message is delivered, in a retry lane, or among the dead letters
+	Settled              // the alarm's message needs no further delivery, but entries may have to be removed
 )
 
 // Alarm is the state of a named timer in a worker's memory, next to its message. Only the worker's loop uses it.
@@ -31,8 +31,8 @@ type Alarm struct {
 	First      bool // the set was the first entry of the subject
 	Loaded     bool // the worker has read the body for the marker, and has counted the body's memory
 
-	// Fresh means that the alarm belongs to a marker, and no entry of its subject was read yet. A replica's copy suffices.
-	// The worker clears Fresh to read from the leader.
+	// Fresh means that the alarm belongs to a marker, and no entry of its subject was read yet. The first read of an entry
+	// may go to a replica. The worker clears Fresh to read from the leader.
 	Fresh   bool
 	unread  bool // the alarm belongs to a round's marker, and no entry was read from the leader yet
 	cleared bool // no entry was left before the set when its marker was stored
@@ -42,9 +42,9 @@ type Alarm struct {
 	WaitsForEarlier bool          // earlier rounds must be settled before this one fires
 	replacedAt      time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
 	EarlierRead     bool          // the worker has read, before the due time, whether the earlier rounds are settled
-	alone           bool          // no entry is left before the alarm's own entry
+	earlierRemoved  bool          // no entry is left before the alarm's own entry
 	nextEntry       uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
-	series          *entry.Series // nil for a timer that fires only once more
+	series          *entry.Series // nil for a timer that does not recur
 	Skipped         int           // number of missed occurrences that the next stored entry skips
 
 	firing firingKind // the kind of the entry that the claim stores
@@ -54,7 +54,7 @@ type Alarm struct {
 	endsRun bool // the set may have ended a run; the run's entries must be removed before the set's own
 	Removal
 
-	arrived     bool      // the message has arrived, at another destination than a level
+	arrived     bool      // the message has arrived at its target, in a retry lane or among the dead letters
 	behindSince time.Time // local; since when the leader reports a last sequence below the generation; or zero
 	batch       *Batch    // the batch of the sweep that found the timer; nil if a lane has read it
 }
@@ -99,7 +99,7 @@ func (a *Alarm) TakeState(state timer.State) {
 	}
 }
 
-// pending returns the timer with a request that the worker has in memory.
+// pending returns the timer with the given request.
 func (a *Alarm) pending(r message.Request) entry.Pending {
 	return entry.Pending{Request: r, Token: a.token, Series: a.series}
 }
@@ -120,10 +120,10 @@ func (a *Alarm) FirstRead() bool {
 	return first
 }
 
-// SettleEarlier records that the earlier rounds are settled. Alone reports whether no entry is left before the alarm's
-// own entry: then only the own entry must be removed.
-func (a *Alarm) SettleEarlier(alone bool) {
-	a.PreviousRound, a.WaitsForEarlier, a.alone = 0, false, alone
+// SettleEarlier records that the earlier rounds are settled. EarlierRemoved is true if no entry is left before the
+// alarm's own entry. Then only the own entry must be removed.
+func (a *Alarm) SettleEarlier(earlierRemoved bool) {
+	a.PreviousRound, a.WaitsForEarlier, a.earlierRemoved = 0, false, earlierRemoved
 }
 
 // NeedsNoWork reports whether the timer is settled, and no entry is to be removed.
@@ -166,7 +166,7 @@ func (a *Alarm) Withdraw() {
 // next round, the firing stays, and the worker removes only the round's own entry after the delivery.
 func (a *Alarm) FiringStored(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.firing != lastFiring {
-		a.Entry, a.OnlyEntry, a.nextEntry = a.Generation, a.OnlyEntry || a.alone, entry
+		a.Entry, a.OnlyEntry, a.nextEntry = a.Generation, a.OnlyEntry || a.earlierRemoved, entry
 	}
 }
 
@@ -183,7 +183,7 @@ type Destination int
 
 // The destinations.
 const (
-	Target    Destination = iota // also for a message without a destination
+	Target    Destination = iota // also for a message that was dropped
 	Level                        // a level has stored the marker
 	RetryLane                    // also the lane of a pause
 	DeadLetters

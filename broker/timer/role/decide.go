@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// armAfter is the maximum time for which a set waits in memory before its marker is sent. A set waits for at most half
-	// of its delay. A set that is replaced while it waits costs no marker. For a round, the maximum is armRoundAfter:
-	// rounds are rarely replaced, and many are stored at the same time.
-	armAfter      = 10 * time.Second
-	armRoundAfter = time.Second
+	// armWait is the maximum time for which a set waits in memory before its marker is sent. A set waits for at most half
+	// of its delay. A set that is replaced while it waits costs no marker. For a round, the maximum is roundArmWait,
+	// since rounds are rarely replaced.
+	armWait      = 10 * time.Second
+	roundArmWait = time.Second
 	// readAhead is the time before the due time at which the entry of a marker's timer is read. It leaves time for a
-	// request to a replica, and then one to the leader. Timers that are due within readTogether are read in one request.
-	readAhead    = 2500 * time.Millisecond
-	readTogether = 500 * time.Millisecond
+	// request to a replica, and then one to the leader. Timers that are due within readWindow are read in one request.
+	readAhead  = 2500 * time.Millisecond
+	readWindow = 500 * time.Millisecond
 	// If another message of this process has claimed a timer, the worker examines the timer again after ClaimRetry.
 	ClaimRetry = time.Second
 )
@@ -44,7 +44,7 @@ const (
 	Examine                 // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
 	Claim                   // store the firing
 	ReadEarlier             // read whether the earlier rounds are settled or, for a debounced set, when its run began
-	Restart                 // decide again: the timer's own entry was read, and is still the last one
+	Restart                 // decide again: the timer's own entry was read
 	Deliver                 // deliver the message: its firing is stored
 	Remove                  // remove the timer's entries
 	Drop                    // drop the message: the timer needs no further step
@@ -77,7 +77,7 @@ func (a *Alarm) Next(m Moment, msg Message) Step {
 	case a.Stage == Fired, msg.Invalid:
 		return Step{}
 	}
-	due, readAt := !m.Now.Before(msg.Due), msg.Due.Add(-readAhead).Truncate(readTogether)
+	due, readAt := !m.Now.Before(msg.Due), msg.Due.Add(-readAhead).Truncate(readWindow)
 	switch armedAt := a.armedAt(msg); {
 	case a.Fresh && m.LastLane && m.Now.Before(readAt):
 		return Step{Kind: Hold, At: readAt}
@@ -99,9 +99,9 @@ func (a *Alarm) Next(m Moment, msg Message) Step {
 
 // armedAt returns the time at which the marker of a set is sent.
 func (a *Alarm) armedAt(msg Message) leader.Time {
-	wait := armAfter
+	wait := armWait
 	if a.series != nil {
-		wait = armRoundAfter
+		wait = roundArmWait
 	}
 	return msg.Stored.Add(min(wait, msg.Due.Sub(msg.Stored)/2))
 }
@@ -170,8 +170,8 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.Outcome = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
-		// Either a client has set or cancelled the timer, or the outcome is recorded: by an earlier publish, or by another
-		// alarm, which counts the missed occurrences. The settled entries must be removed.
+		// The outcome is already recorded, or a client has set or cancelled the timer. If another alarm has recorded the
+		// outcome, that alarm counts the missed occurrences. The settled entries must be removed.
 		a.Outcome, a.Skipped = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}

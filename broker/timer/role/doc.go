@@ -11,16 +11,17 @@
 //	marker ── a copy ──┘   ▲                               ▼
 //	            └── other ─┴──────── examine ◀──────────── doubt
 //
-// The worker calls Alarm.Next before its own decisions, and carries out the returned steps. It passes the answers to
-// the alarm (Claimed, AfterOutcome, Stream.Examined), and a function After… returns the next step. These functions
-// change only the alarm, and send no request.
+// The worker calls Alarm.Next before its own decisions, and carries out the returned steps. It passes each answer to a
+// function of this package (AfterClaim, AfterOutcome, AfterRemoval, Copied, Examined), which returns the next step.
+// These functions change only the alarm, and send no request to NATS.
 //
 // # The stream
 //
 // In other lanes, a commit purges the messages that have arrived. In the timers' stream, the entries of pending timers
-// stay, so the commit of its lane stores a cursor there (StoreCursor). A pass of the Sweep finds timers whose marker
-// was lost with its level, and entries whose removal was lost. The pass also reseals pending entries that have an
-// earlier key, so that the operator can remove this key. It counts the entries that are sealed with an unknown key.
+// stay. So a commit of the timers' lane stores a cursor in this stream (StoreCursor). A pass of the Sweep finds timers
+// whose marker was lost with its level, and entries whose removal was lost. The pass also reseals pending entries that
+// have an earlier key, so that the operator can remove this key. It counts the entries that are sealed with an unknown
+// key.
 //
 // # Reads
 //

@@ -5,7 +5,7 @@ import "errors"
 var (
 	// errDeposed is returned if the leader's answer is older than a state that was read before.
 	errDeposed = errors.New("the stream's leader returned an older state than before")
-	// errUnsettled is returned if the last entry must stay, because an earlier round is not settled.
+	// errUnsettled is returned by RemoveEntries if Removal.Entry must stay, because an earlier round is not settled.
 	errUnsettled = errors.New("an earlier round is not settled")
 	// errReplaced is returned if a set of a run was removed while the run was read.
 	errReplaced = errors.New("the set, or the first set of its run, was removed during the read")

@@ -64,12 +64,12 @@ func (s *Stream) roundState(
 	return next, err
 }
 
-// ReadEarlier reads the entries of a series up to a generation's own. Settled is true if all earlier rounds are
-// settled. Alone is true if all earlier entries are removed. The generation's own entry does not suffice: after a move
-// or a pause, an older entry, which the move or the pause has replaced, records the firing of the previous round.
+// ReadEarlier reads the entries of a series up to the entry of a generation. Settled is true if all earlier rounds are
+// settled. EarlierRemoved is true if all earlier entries are removed. The entry of the generation does not suffice:
+// after a move or a pause, an older entry records the firing of the previous round.
 func (s *Stream) ReadEarlier(
 	ctx context.Context, subject string, series, generation uint64,
-) (settled, alone bool, err error) {
+) (settled, earlierRemoved bool, err error) {
 	for from, previous := uint64(1), uint64(0); ; {
 		m, err := s.nextEntry(ctx, subject, from)
 		if err != nil {
@@ -98,7 +98,7 @@ func mayHideFiring(last timer.State, generation uint64) bool {
 	case entry.Fired, entry.Over:
 		return e.Generation != generation
 	case entry.Cancel:
-		return e.Cancelled != generation // the cancel replaced the set
+		return e.Cancelled != generation // a cancel that directly follows the generation hides no firing
 	case entry.Unproven:
 		return false // Alarm.judge backs off until the key of the entry is known
 	}
@@ -144,8 +144,8 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 		found.EndConfirmed = local.Sub(a.behindSince) >= timer.StaleFor
 	}
 	var claimTimeout time.Duration
-	if by := found.Entry.Instance; by != "" {
-		claimTimeout = s.ClaimTimeout(by)
+	if claimer := found.Entry.Instance; claimer != "" {
+		claimTimeout = s.ClaimTimeout(claimer)
 	}
 	next := a.judge(found, s.Instance, now.Stamp(), claimTimeout)
 	switch {
@@ -158,29 +158,31 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	return next
 }
 
-// judge returns the next step of a timer, given its state. By is this instance. ClaimTimeout is the time for which a
-// firing is left to the instance that stored it. A deposed leader may return an older entry, or none; judge does not
-// accept such a state as proof.
-func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout time.Duration) Step {
+// judge returns the next step of a timer, given its state. Instance is the id of this instance. ClaimTimeout is the
+// time for which a firing is left to the instance that stored it. A deposed leader may return an older entry, or none;
+// judge does not accept such a state as proof.
+func (a *Alarm) judge(
+	found timer.State, instance string, now time.Time, claimTimeout time.Duration,
+) Step {
 	e, drop := found.Entry, Step{Kind: Drop}
 	switch {
 	case found.EndsBelow(a.Generation) && !found.EndConfirmed && !found.Created.After(a.At),
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
 	case found.NoEntry, found.Sequence < a.Generation:
-		return drop // the generation was removed; if an older entry is the last, a power cut or a restore has lost it
+		return drop // the generation was removed, or a power cut or a restore has lost it
 	case found.Sequence == a.Generation:
 		if !found.At.Equal(a.At) || e.Kind != entry.Set {
-			return drop // the sequence is used again after a restore, or the key of the entry is unknown
+			return drop // after a restore, another entry has the sequence; or the key of the entry is unknown
 		}
 		return Step{Kind: Restart}
 	case !e.Fires(a.Generation), found.Settled:
 		return drop // another set, a cancel, or an outcome
 	}
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
-		return drop // the stream was deleted or restored since, and the generation is used again
+		return drop // the stream was deleted or restored, and another entry has the sequence of the generation
 	}
-	if claimEnd := found.At.Add(claimTimeout); e.Instance != by && now.Before(claimEnd) {
+	if claimEnd := found.At.Add(claimTimeout); e.Instance != instance && now.Before(claimEnd) {
 		return Step{Kind: Hold, At: leader.At(claimEnd)} // another instance has stored the firing, and may be delivering
 	}
 	return Step{Kind: Deliver}

@@ -61,7 +61,7 @@ func TestReadState(t *testing.T) {
 // ReadState.
 func TestReadRoundState(t *testing.T) {
 	t.Parallel()
-	for words, alone := range map[string]bool{ // whether no entry is left before the own entry
+	for words, earlierRemoved := range map[string]bool{ // whether no entry is left before the own entry
 		"own": true, "every own:1": false, "every own:1 gone:1": true, "every gone own gone:1": true,
 		"every own:1 gone:1 round:2": true, "every own:1 gone:1 cancel": true, "every own:1 cancel": false,
 		"own gone:1": false, "own round:1 gone:1": false,
@@ -81,13 +81,14 @@ func TestReadRoundState(t *testing.T) {
 			}
 			natstest.Flush(t, nc)
 			state, err := e.ReadRoundState(t.Context(), subject, generation)
-			if err != nil || state.IsFirst != alone {
-				t.Errorf("state %+v, %v; want alone: %t", state, err, alone)
+			if err != nil || state.IsFirst != earlierRemoved {
+				t.Errorf("state %+v, %v; want IsFirst %t", state, err, earlierRemoved)
 			}
 			synctest.Wait()
-			if n := asked.Load(); alone && (n != 1 || state.Sequence != generation || state.Message.Sequence != generation) {
+			n := asked.Load()
+			if earlierRemoved && (n != 1 || state.Sequence != generation || state.Message.Sequence != generation) {
 				t.Errorf("after %d requests: state %+v; want one request, and the own entry", n, state)
-			} else if !alone && state.Sequence != want.Sequence {
+			} else if !earlierRemoved && state.Sequence != want.Sequence {
 				t.Errorf("state %+v, want %+v", state, want)
 			}
 		})
@@ -111,13 +112,13 @@ func TestReadEarlier(t *testing.T) {
 				t.Fatal(err)
 			}
 			series := entry.Parse(e.Policy, m.Incoming(e.Name())).Origin().Series
-			settled, alone, err := e.ReadEarlier(t.Context(), subject, series, m.Sequence)
+			settled, earlierRemoved, err := e.ReadEarlier(t.Context(), subject, series, m.Sequence)
 			if err != nil || settled != want {
 				t.Errorf("settled %t, %v; want %t", settled, err, want)
 			}
 			want := e.remaining() == words[strings.LastIndex(words, " ")+1:]
-			if alone != want && !strings.Contains(words, "gone") {
-				t.Errorf("no earlier entry is left: %t, want %t", alone, want)
+			if earlierRemoved != want && !strings.Contains(words, "gone") {
+				t.Errorf("no earlier entry is left: %t, want %t", earlierRemoved, want)
 			}
 		})
 	}

@@ -11,18 +11,18 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// RemoveEntries removes the entries of a subject up to r.Entry, the oldest first: see package timer for the order. The
-// firings of other generations stay, and so do a round that has fired and the next round's entry. If r.Entry follows
-// such a round, r.Entry stays as well, and RemoveEntries returns errUnsettled.
+// RemoveEntries removes the entries of a subject up to r.Entry, the oldest first: see package timer for the order. Some
+// entries before r.Entry must stay: see the method stays. If one of them is the entry of a round, r.Entry stays as
+// well, and RemoveEntries returns errUnsettled.
 //
-// If r.Firing is set, the generation and its firing are removed without a read. If r.Cancelled is set and r.Entry
-// stays, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain set, that
+// If r.Firing is known, the generation and its firing are removed without a read. If r.Cancelled is known and r.Keep is
+// true, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain set, that
 // set is removed. Older entries that are still stored are removed with the cancel.
 //
-// Alone reports whether no entry of the subject is left before r.Entry.
+// EarlierRemoved reports whether no entry of the subject is left before r.Entry.
 func (s *Stream) RemoveEntries(
 	ctx context.Context, subject string, generation uint64, r Removal,
-) (alone bool, err error) {
+) (earlierRemoved bool, err error) {
 	switch {
 	case r.Entry == 0:
 		return false, nil
@@ -75,10 +75,10 @@ func (s *Stream) isPlainSet(in message.Incoming) bool {
 	return e.Kind == entry.Set && e.Series == nil && !e.Debounced()
 }
 
-// removeAll reads the entries of a subject in order, and removes them.
+// removeAll reads the entries of a subject in order, and removes the entries that need not stay.
 func (s *Stream) removeAll(
 	ctx context.Context, subject string, generation uint64, r Removal,
-) (alone bool, err error) {
+) (earlierRemoved bool, err error) {
 	from := uint64(1)
 	var kept uint64 // the sequence of the last entry that stays; zero for none
 	rounds := false // the entries that stay include a round's entry
@@ -88,7 +88,7 @@ func (s *Stream) removeAll(
 		case err != nil:
 			return false, err
 		case !ok:
-			return false, nil // r.Entry is removed already, or a deposed leader lacks it and the sweep will find r.Entry
+			return false, nil // r.Entry is removed already, or a deposed leader lacks r.Entry, and the sweep will find it
 		case m.Sequence > r.Entry || m.Sequence == r.Entry && r.Keep:
 			return kept == 0, nil
 		}

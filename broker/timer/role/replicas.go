@@ -28,7 +28,7 @@ const (
 	// unless there is only one body. While a replica answers such a request, it serves no other request of the stream.
 	MaxCopies   = jsapi.MaxDirect
 	CopiesBytes = 1 << 20
-	// headerRoom is the maximum size of the headers of one timer in an answer. The server bounds headers.
+	// headerRoom is the server's limit for the headers of one message.
 	headerRoom = 64 << 10
 )
 

@@ -255,7 +255,7 @@ func TestKnownRounds(t *testing.T) {
 		"other round": {8, set, false},
 	} {
 		a := &Alarm{Generation: tt.generation, WaitsForEarlier: true, PreviousRound: 7, replacedAt: tt.before}
-		if got := s.KnowsEarlier(a); got != tt.want || a.WaitsForEarlier == tt.want || a.alone != tt.want {
+		if got := s.KnowsEarlier(a); got != tt.want || a.WaitsForEarlier == tt.want || a.earlierRemoved != tt.want {
 			t.Errorf("%s: known %t, want %t: %+v", name, got, tt.want, a)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // This file reseals pending entries that have an earlier key. Without resealing, brokers would need that key until the
-// last round, which may be years away, or until a pause ends. If instances have different first keys, the entries get
-// the first key of the lane's owner.
+// last round fires or a pause ends, which may take years. If instances have different first keys, the entries get the
+// first key of the lane's owner.
 
 // seals holds the results of a pass about the keys of entries.
 type seals struct {

@@ -15,25 +15,25 @@ type run struct {
 	due     time.Time     // the due time of the set by its own Delay-For
 	first   uint64        // the generation of the first set; zero if unknown
 	firstAt time.Time     // when the first set was stored
-	certain bool          // first and firstAt were read from the leader (RunOf)
+	certain bool          // first and firstAt were read from the leader (ReadRun)
 }
 
 // Debounced reports whether the set belongs to a run.
 func (a *Alarm) Debounced() bool { return a.run.maxWait > 0 }
 
-// StillPending reports whether the timer is pending and no later entry of its subject was read.
-func (a *Alarm) StillPending() bool { return a.Stage == Pending && !a.Superseded }
+// IsPending reports whether the timer is pending and no later entry of its subject was read.
+func (a *Alarm) IsPending() bool { return a.Stage == Pending && !a.Superseded }
 
-// takeRun records the facts about the run in the alarm's own entry.
+// takeRun takes the facts about the run from the alarm's own entry.
 func (a *Alarm) takeRun(e entry.Entry) {
 	if a.run.maxWait, a.run.due = e.MaxWait, e.Due; e.Debounced() {
-		a.cleared = e.First // before a later set, sets of the run may still be stored
+		a.cleared = e.First // otherwise, earlier sets of the run may still be stored
 	}
 }
 
 // JoinRun takes the start of the run from the predecessor, the alarm of the directly preceding set. Predecessor is nil
 // if that set is not in memory. JoinRun returns the due time. A debounced set whose run is unknown is due immediately:
-// then the worker calls RunOf.
+// then the worker calls ReadRun.
 func (a *Alarm) JoinRun(predecessor *Alarm, e entry.Entry) (due time.Time) {
 	switch {
 	case !e.Debounced():
@@ -63,7 +63,7 @@ func (r run) firesAt() time.Time {
 	return r.due
 }
 
-// needsRun reports whether the worker must call RunOf: the timer is due before its own Delay-For has passed, and the
+// needsRun reports whether the worker must call ReadRun: the timer is due before its own Delay-For has passed, and the
 // start of its run is not certain.
 func (a *Alarm) needsRun(due leader.Time) bool {
 	return a.Debounced() && !a.run.certain && due.Before(leader.At(a.run.due))
@@ -83,12 +83,12 @@ func (a *Alarm) oldestKept() uint64 {
 	return a.Generation
 }
 
-// RunOf reads the first set of the run of a debounced set, and the time at which the first set was stored.
+// ReadRun reads the first set of the run of a debounced set, and the time at which the first set was stored.
 //
-// The worker may remove entries while RunOf reads them. If an entry ended a run, the worker removes all entries before
-// that entry first. So if the first set is still stored after the reads, RunOf has missed no such entry. The last
-// request checks this.
-func (s *Stream) RunOf(
+// The worker may remove entries while ReadRun reads them. If an entry ended a run, the worker removes all entries
+// before that entry first. So if the first set is still stored after the reads, ReadRun has missed no such entry. The
+// last request checks this.
+func (s *Stream) ReadRun(
 	ctx context.Context, subject string, generation uint64,
 ) (first uint64, at time.Time, err error) {
 	for next := uint64(1); next <= generation; {

@@ -30,7 +30,7 @@ func TestRunOf(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, e *entries) {
 			e.write(words)
-			first, _, err := e.RunOf(t.Context(), subject, uint64(len(strings.Fields(words))))
+			first, _, err := e.ReadRun(t.Context(), subject, uint64(len(strings.Fields(words))))
 			if err != nil || first != want {
 				t.Errorf("%s: the run begins with %d, %v; want %d", words, first, err, want)
 			}
@@ -57,11 +57,11 @@ func TestRunEndsWhileItIsRead(t *testing.T) {
 			return false
 		})
 		e.API.API = natstest.ProxyAPI
-		if first, _, err := e.RunOf(t.Context(), subject, 3); !errors.Is(err, errReplaced) {
+		if first, _, err := e.ReadRun(t.Context(), subject, 3); !errors.Is(err, errReplaced) {
 			t.Errorf("the run begins with %d, %v; want %v", first, err, errReplaced)
 		}
 		synctest.Wait()
-		if first, _, err := e.RunOf(t.Context(), subject, 3); first != 3 || err != nil {
+		if first, _, err := e.ReadRun(t.Context(), subject, 3); first != 3 || err != nil {
 			t.Errorf("the run begins with %d, %v; want 3", first, err)
 		}
 	})

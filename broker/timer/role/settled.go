@@ -14,13 +14,13 @@ type settled struct {
 
 // earlierEntries describes the entries before the entry of a round.
 type earlierEntries struct {
-	at    int64 // the stored time of the entry that the round's entry replaced; Unix time in nanoseconds
-	alone bool  // no entry is left before the round's entry
+	at             int64 // the stored time of the entry that the round's entry replaced; Unix time in nanoseconds
+	earlierRemoved bool  // no entry is left before the round's entry
 }
 
-// Removed records that the entry of a round was removed. Alone reports whether no entry is left before the entry of the
-// next round. If maxSettled is reached, Removed forgets an arbitrary other round.
-func (s *settled) Removed(a *Alarm, alone bool) {
+// Removed records that the entry of a round was removed. EarlierRemoved is true if no entry is left before the entry of
+// the next round. If maxSettled is reached, Removed forgets an arbitrary other round.
+func (s *settled) Removed(a *Alarm, earlierRemoved bool) {
 	if a.nextEntry == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func (s *settled) Removed(a *Alarm, alone bool) {
 			break
 		}
 	}
-	s.rounds[a.nextEntry] = earlierEntries{a.At.UnixNano(), alone}
+	s.rounds[a.nextEntry] = earlierEntries{a.At.UnixNano(), earlierRemoved}
 }
 
 // KnowsEarlier reports whether this process has settled the earlier rounds of a series. If it has settled them, the
@@ -48,7 +48,7 @@ func (s *settled) KnowsEarlier(a *Alarm) bool {
 	s.mu.Unlock()
 	ok = ok && earlier.at == a.replacedAt.UnixNano()
 	if ok && a.WaitsForEarlier {
-		a.SettleEarlier(earlier.alone)
+		a.SettleEarlier(earlier.earlierRemoved)
 	}
 	return ok
 }

@@ -53,8 +53,8 @@ func (s *Stream) Entries() store.Entries {
 	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
-// OfMarker returns the alarm of a marker that a level's lane has read. The marker's seal is verified.
-func (s *Stream) OfMarker(m entry.Marker) *Alarm {
+// MarkerAlarm returns the alarm of a marker that a level's lane has read. The marker's seal is verified.
+func (s *Stream) MarkerAlarm(m entry.Marker) *Alarm {
 	id, err := message.ParseID(m.ID)
 	if err != nil {
 		panic("bug: a sealed marker has an invalid id: " + m.ID)
@@ -66,8 +66,8 @@ func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	}
 }
 
-// OfEntry returns the alarm of an entry that the timers' lane has read.
-func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
+// EntryAlarm returns the alarm of an entry that the timers' lane has read.
+func (s *Stream) EntryAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, key: s.Policy.Names.Parse(in.Subject).Token, Generation: in.Sequence, At: in.At,
 		Size: len(in.Data), First: e.First, cleared: e.First,
@@ -87,11 +87,11 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	return a
 }
 
-// OfEarlierFiring returns the alarm of a firing that was stored before this instance owned the lane; nil for any other
+// FiringAlarm returns the alarm of a firing that was stored before this instance owned the lane; nil for any other
 // entry. A crash may have come between the removal of the set and the removal of the firing, or a client may have
 // published over the firing. The worker examines this alarm like the alarm of a marker. The sweep would find the firing
 // too, but so late that the target's stream would not recognise a duplicate.
-func (s *Stream) OfEarlierFiring(e entry.Entry, in message.Incoming) *Alarm {
+func (s *Stream) FiringAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	if e.Kind != entry.Fired {
 		return nil
 	}

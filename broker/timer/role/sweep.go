@@ -52,7 +52,7 @@ func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Du
 			return 0, false
 		}
 	case s.earliest.IsZero():
-		return 0, false // the last pass left no timer, and none was read since
+		return 0, false // the last pass postponed no timer, and the lane has read none since that pass
 	}
 	wait = s.nextAt.Sub(local)
 	if !s.earliest.IsZero() && !s.nextAt.IsZero() {
