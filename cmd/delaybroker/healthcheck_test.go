@@ -12,7 +12,7 @@ import (
 )
 
 func TestHealthcheck(t *testing.T) {
-	startForClients(t)
+	startBroker(t)
 	for _, args := range [][]string{{"healthcheck"}, {"healthcheck", "--ready"}} {
 		if got, want := mustRunCommand(t, "", args...), "ok\n"; got != want {
 			t.Errorf("%q: got %q, want %q", args, got, want)

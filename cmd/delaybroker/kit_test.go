@@ -99,8 +99,8 @@ func (o *testServer) sealed(m *nats.Msg) *nats.Msg {
 	return m
 }
 
-// startForClients runs a broker, and sets the environment for other commands.
-func startForClients(t *testing.T) {
+// startBroker runs a broker, and sets the environment for other commands.
+func startBroker(t *testing.T) {
 	t.Helper()
 	embeddedEnv(t)
 	r := startReady(t)

@@ -88,7 +88,8 @@ func TestPubChecksBeforeItConnects(t *testing.T) {
 	wantCommandError(t, 1, []string{"connect to NATS"}, "pub", "orders.x", "b", "--in", "500d")
 }
 
-// An unescaped @ in the password changes the host of the URL, which then has a part of the password. No error shows it.
+// An unescaped @ in the password changes the host of the URL, which then has a part of the password. No error shows
+// that part.
 func TestPasswordWithUnescapedAt(t *testing.T) {
 	natstest.ClearEnv(t)
 	for _, url := range []string{

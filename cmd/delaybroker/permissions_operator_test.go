@@ -121,7 +121,7 @@ func (o *testServer) listStreamNames() error {
 	return names.Err()
 }
 
-// operatorReads runs the commands that change nothing. With all, it also runs the commands that need no further
+// operatorReads runs the commands that change nothing. If all is set, it also runs the commands that need no further
 // permissions.
 func (o *testServer) operatorReads(all bool, accepted, moved string) error {
 	streams, err := broker.StreamsOf(broker.Config{})

@@ -23,7 +23,7 @@ import (
 
 // A screen is a pseudo-terminal of a given size, with the output that was written to it.
 type screen struct {
-	tty *os.File // the program's end
+	tty *os.File // the program's side of the terminal
 
 	mu  sync.Mutex // guards all
 	all strings.Builder
@@ -48,7 +48,7 @@ func openScreen(t *testing.T, width, height uint16) *screen {
 			x.mu.Lock()
 			x.all.Write(buffer[:n])
 			x.mu.Unlock()
-			if err != nil { // the program has closed its end
+			if err != nil { // the program has closed its side
 				return
 			}
 		}

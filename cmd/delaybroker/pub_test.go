@@ -21,7 +21,7 @@ func TestPub(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	startForClients(t)
+	startBroker(t)
 	nc, _ := connectSettings(t)
 	sub := subscribe(t, nc, "orders.>")
 
@@ -52,7 +52,7 @@ func TestPub(t *testing.T) {
 }
 
 func TestPubJSON(t *testing.T) {
-	startForClients(t)
+	startBroker(t)
 	before := time.Now()
 	out := mustRunCommand(t, "", "pub", "orders.expire", "x", "--in", "5s", "--count", "3", "--json",
 		"-H", "Nats-Msg-Id: one")
@@ -79,7 +79,7 @@ func TestPubRefuses(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	startForClients(t)
+	startBroker(t)
 	for _, test := range []struct {
 		args string
 		code int

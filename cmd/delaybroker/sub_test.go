@@ -68,7 +68,7 @@ func TestSub(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	startForClients(t)
+	startBroker(t)
 	next, result := runSub(t, "orders.>", "--count", "2")
 	head := []string{"TIME", time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"}
 	if got, want := strings.Fields(next()), head; !slices.Equal(got, want) {
@@ -98,7 +98,7 @@ func TestSubJSON(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	startForClients(t)
+	startBroker(t)
 	next, result := runSub(t, "orders.>", "--count", "2", "--json")
 	nc, js := connectSettings(t)
 	// JSON has no header line that shows when the subscription exists. A request without a subscriber is answered at once.
@@ -138,7 +138,7 @@ func TestSubJSON(t *testing.T) {
 }
 
 func TestSubShowsHeaders(t *testing.T) {
-	startForClients(t)
+	startBroker(t)
 	next, result := runSub(t, "orders.>", "--count", "1", "--headers")
 	next()
 	nc, _ := connectSettings(t)
@@ -216,7 +216,7 @@ func (b *syncBuffer) String() string {
 }
 
 func TestSubRefuses(t *testing.T) {
-	startForClients(t)
+	startBroker(t)
 	wantCommandError(t, 2, []string{"sub SUBJECT"}, "sub")
 	wantCommandError(t, 2, []string{"--count"}, "sub", "x", "--count", "-1")
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // wrong arguments are reported before it connects
@@ -226,7 +226,7 @@ func TestSubRefuses(t *testing.T) {
 
 // An interrupt of sub is not an error.
 func TestSubInterrupted(t *testing.T) {
-	startForClients(t)
+	startBroker(t)
 	cancel, ended := startSub(t, io.Discard)
 	cancel()
 	if err := <-ended; err != nil {
