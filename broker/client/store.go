@@ -112,7 +112,7 @@ func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return message.Incoming{}, ErrGone
-	case errors.Is(err, jsapi.ErrAnswer):
+	case errors.Is(err, jsapi.ErrWrongAnswer):
 		return message.Incoming{}, fmt.Errorf("%w: %w", ErrForeign, err)
 	case err != nil:
 		return message.Incoming{}, err

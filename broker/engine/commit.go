@@ -31,7 +31,7 @@ func (w *worker) commitIfDue(local time.Time) time.Duration {
 func (a commitAnswer) handle(w *worker, m moment) {
 	ok := w.commits.finish(a, w.reading, m.local)
 	switch {
-	case errors.Is(a.err, lane.ErrHistory):
+	case errors.Is(a.err, lane.ErrOtherHistory):
 		w.reading.Invalidate(a.epoch) // the reader may not have noticed that the stream was replaced
 	case a.err != nil:
 		w.limitedLog.Log(slog.LevelWarn, "commit failed, will retry", "sequence", a.upTo, "err", a.err)
@@ -102,7 +102,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 		upTo: cursor.ArrivedThrough(), outOfOrder: cursor.TakeOutOfOrder(w.commits.outOfOrder(cursor)),
 		history: w.reading.history(), judge: new(lane.Judge), concurrency: maxRemovals,
 	})
-	if errors.Is(a.err, lane.ErrHistory) {
+	if errors.Is(a.err, lane.ErrOtherHistory) {
 		cursor.Reset() // the stream was replaced: remove nothing, and do not pass our position to the next owner
 		return nil
 	}

@@ -189,7 +189,7 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 		return a
 	}
 	if elapsed(a.sample.Received, time.Now()) > confirmedFor {
-		a.err = lane.ErrUnsure
+		a.err = lane.ErrUnsureHistory
 		return a
 	}
 	if a.err = c.kind.commit(ctx, c, todo); a.err != nil {
@@ -200,8 +200,8 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// confirm returns nil if the stream still has the history that was read, and lane.ErrHistory if it has another history.
-// It returns lane.ErrUnsure if the sample shows neither.
+// confirm returns nil if the stream still has the history that was read, and lane.ErrOtherHistory if it has another
+// history. It returns lane.ErrUnsureHistory if the sample shows neither.
 func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit) error {
 	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)
@@ -211,9 +211,9 @@ func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit
 	case err != nil:
 		return err
 	case verdict == lane.OtherHistory:
-		return lane.ErrHistory
+		return lane.ErrOtherHistory
 	case verdict == lane.UnsureHistory:
-		return lane.ErrUnsure
+		return lane.ErrUnsureHistory
 	}
 	return nil
 }

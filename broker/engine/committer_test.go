@@ -146,7 +146,7 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	r.record(item(2, 1, after(0), 0))
 	arriveAt(r, 2)
 	r.cursor.TakeOutOfOrder(1)
-	if c.finish(commitAnswer{commit: todo, err: lane.ErrHistory}, r, local); r.cursor.OutOfOrder() != 0 {
+	if c.finish(commitAnswer{commit: todo, err: lane.ErrOtherHistory}, r, local); r.cursor.OutOfOrder() != 0 {
 		t.Error("a message is put back, although the failed commit had its sequence in another history")
 	}
 	todo.upTo = 100

@@ -64,10 +64,10 @@ func (r *reading) adopt(e lane.Epoch) (newHistory bool) {
 		r.cursor.Reset()
 		r.last = lane.Message{}
 	}
-	r.epoch, r.created = e.Number, e.Info.Created
-	r.recordSample(e.Info)
+	r.epoch, r.created = e.Number, e.Sample.Created
+	r.recordSample(e.Sample)
 	if last := &r.last; last.Sequence > 0 { // last.Pending is from the previous epoch
-		last.Pending = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
+		last.Pending = min(e.Sample.LastSeq-last.Sequence, e.Sample.Messages)
 	}
 	return e.NewHistory
 }
@@ -227,6 +227,6 @@ func (w *worker) adopt(e lane.Epoch) {
 	if w.reading.adopt(e) {
 		w.commits.reset()
 	}
-	w.clock.record(e.Info)
+	w.clock.record(e.Sample)
 	w.onEpoch()
 }

@@ -10,7 +10,7 @@ import (
 // hourlyReading returns the reading of the level 1h, in its first epoch.
 func hourlyReading() *reading {
 	r := newReading(lane.NewReader(lane.ReaderConfig{}), time.Hour, "", 1)
-	r.adopt(lane.Epoch{Number: 1, Info: lane.Sample{LastSeq: 1000, Messages: 1000, Received: after(0)}})
+	r.adopt(lane.Epoch{Number: 1, Sample: lane.Sample{LastSeq: 1000, Messages: 1000, Received: after(0)}})
 	return r
 }
 
@@ -45,7 +45,8 @@ func TestAnotherHistory(t *testing.T) {
 	if !present {
 		t.Fatal("a message of this history is not present")
 	}
-	if !r.adopt(lane.Epoch{Number: 2, NewHistory: true, Info: lane.Sample{LastSeq: 3, Messages: 3, Received: after(1)}}) {
+	reset := lane.Epoch{Number: 2, NewHistory: true, Sample: lane.Sample{LastSeq: 3, Messages: 3, Received: after(1)}}
+	if !r.adopt(reset) {
 		t.Error("the epoch does not count as another history")
 	}
 	r.cursor.Done(old)
@@ -58,7 +59,7 @@ func TestAnotherHistory(t *testing.T) {
 	if r.last.Sequence != 0 || r.pending() != 3 {
 		t.Errorf("read up to %d with %d pending, want 0 and 3", r.last.Sequence, r.pending())
 	}
-	if r.adopt(lane.Epoch{Number: 3, Info: lane.Sample{LastSeq: 3, Messages: 3, Received: after(2)}}) {
+	if r.adopt(lane.Epoch{Number: 3, Sample: lane.Sample{LastSeq: 3, Messages: 3, Received: after(2)}}) {
 		t.Error("the same history counts as another history")
 	}
 }

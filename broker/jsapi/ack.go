@@ -12,7 +12,7 @@ import (
 const (
 	CodeTooLarge = 10054 // message size exceeds maximum allowed
 	CodeInFlight = 10158 // another message with the same id is being stored
-	CodeTooMany  = 10167 // the stream's queue is full
+	CodeTooMany  = 10167 // too many publishes wait in the stream's leader
 
 	CodeWrongLast    = 10071 // the last message of the subject is not the one that was expected
 	CodeLastInFlight = 10164 // another message of the subject is being stored, so the last one is not known yet
@@ -33,8 +33,8 @@ const (
 
 	CodeStorageFull = 10047 // insufficient storage resources available
 
-	// CodeNotStored means that a stream cannot store a message. The description has the reason. In practice, the reason is
-	// a limit of the stream: "maximum messages exceeded" or "maximum bytes exceeded".
+	// CodeNotStored means that a stream cannot store a message. The description has the reason, nearly always a limit of
+	// the stream: "maximum messages exceeded" or "maximum bytes exceeded".
 	CodeNotStored = 10077
 )
 
@@ -50,7 +50,7 @@ type Ack struct {
 	Status      int // HTTP status in the body of a refusal; zero if there is none
 }
 
-// Refused reports whether the message was not stored.
+// Refused reports whether the answer is a refusal.
 func (a Ack) Refused() bool { return a.Code != 0 }
 
 // NobodyListens is the description of an Ack with CodeUnavailable.
@@ -94,7 +94,7 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 }
 
 // AckOf parses the answer to a publish into a stream. Ok is false if neither this stream nor the server has written the
-// answer: another client has published to the inbox.
+// answer. Then a client has published to the inbox of the publish.
 func AckOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
 	ack, ok = ParseAck(m)
 	return ack, ok && (ack.Stream == stream || ack.Stream == "" && ack.Refused())
@@ -115,7 +115,7 @@ func parsePlain(data []byte) (Ack, bool) {
 	return Ack{Stream: string(name), Sequence: sequence}, err == nil && sequence > 0
 }
 
-// plainName reports whether all characters of a name are printable ASCII without a need for escapes in JSON.
+// plainName reports whether all characters of a name are printable ASCII, and need no escape in JSON.
 func plainName(name []byte) bool {
 	for _, c := range name {
 		if c < ' ' || c >= 0x7f || c == '"' || c == '\\' {

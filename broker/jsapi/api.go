@@ -14,20 +14,20 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Timeout is the maximum time for which the broker waits for JetStream's answer to a request, or to a publish into a
-// stream of the broker or of a target. A longer timeout would gain nothing: a cluster without a meta leader drops
-// requests, and the broker repeats a publish without an answer under the same id.
+// Timeout is the broker's timeout for JetStream's answer to a request or a publish. A longer timeout would gain
+// nothing: a cluster without a meta leader drops requests, and the broker repeats an unanswered publish under the same
+// id.
 const Timeout = 5 * time.Second
 
 // Client sends requests on one connection. If a permission is missing, the server does not answer, and the request
 // returns the error of its context when the context ends.
 type Client struct {
 	Conn *nats.Conn
-	API  string // the prefix of all subjects: $JS.API, or the prefix of a JetStream domain or an import
+	API  string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 
 	// Timeout is the maximum time for one call of Ask or Publish. If zero, only the call's context bounds the time.
 	Timeout time.Duration
-	// Retries makes Ask repeat requests as [Retry] does, for callers that do not repeat them.
+	// Retries makes Ask repeat requests with [Retry].
 	Retries bool
 }
 
@@ -69,7 +69,7 @@ func (m Message) Incoming(stream string) message.Incoming {
 func (c Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
 	m, err := c.get(ctx, stream, map[string]any{"seq": sequence})
 	if err == nil && m.Sequence != sequence {
-		return Message{}, fmt.Errorf("message %d of %s: got message %d: %w", sequence, stream, m.Sequence, ErrAnswer)
+		return Message{}, fmt.Errorf("message %d of %s: got message %d: %w", sequence, stream, m.Sequence, ErrWrongAnswer)
 	}
 	return m, err
 }
@@ -127,9 +127,9 @@ func (c Client) PurgeBelow(ctx context.Context, stream, filter string, below uin
 	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
 }
 
-// Ask sends one request of the API and decodes the reply into answer, unless answer is nil. Subject is without the
-// prefix. If the server refuses the request, the error is jetstream.ErrMsgNotFound, or wraps
-// jetstream.ErrStreamNotFound or a *jetstream.APIError.
+// Ask sends one request of the API and decodes the reply into answer, unless answer is nil. Subject lacks the prefix
+// API. If the server refuses the request, the error is jetstream.ErrMsgNotFound, or wraps jetstream.ErrStreamNotFound
+// or a *jetstream.APIError.
 func (c Client) Ask(ctx context.Context, subject string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -153,10 +153,10 @@ func (c Client) ask(ctx context.Context, subject string, body []byte, answer any
 		Error *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &refusal); err != nil {
-		return fmt.Errorf("decode the answer to %s: %w: %w", subject, ErrAnswer, err)
+		return fmt.Errorf("decode the answer to %s: %w: %w", subject, ErrWrongAnswer, err)
 	}
 	if refusal.Type != answerType(subject) {
-		return fmt.Errorf("%s: the answer has the type %.60q: %w", subject, refusal.Type, ErrAnswer)
+		return fmt.Errorf("%s: the answer has the type %.60q: %w", subject, refusal.Type, ErrWrongAnswer)
 	}
 	switch e := refusal.Error; {
 	case e == nil:
@@ -176,10 +176,10 @@ func (c Client) ask(ctx context.Context, subject string, body []byte, answer any
 	return nil
 }
 
-// ErrAnswer is returned when a received answer belongs to another request. A client that knows the inbox can make the
-// server deliver such an answer there. Without this check, the acknowledgement of a publish could pass for the answer
-// to a purge.
-var ErrAnswer = errors.New("the answer belongs to another request")
+// ErrWrongAnswer is returned when a received answer belongs to another request. A client that knows the inbox can make
+// the server deliver such an answer there. Without this check, the acknowledgement of a publish could pass for the
+// answer to a purge.
+var ErrWrongAnswer = errors.New("the answer belongs to another request")
 
 // answerType returns the type of the server's answers to requests on a subject. The type is
 // "io.nats.jetstream.api.v1.stream_msg_get_response" for "STREAM.MSG.GET.<stream>", and "….stream_list_response" for

@@ -117,11 +117,11 @@ func TestAnswerToAnotherRequest(t *testing.T) {
 			}
 		}
 		l := Client{Conn: nc, API: "fake"}
-		if err := l.Purge(ctx, "A", 7); !errors.Is(err, ErrAnswer) {
-			t.Errorf("a purge: got %v, want %v", err, ErrAnswer)
+		if err := l.Purge(ctx, "A", 7); !errors.Is(err, ErrWrongAnswer) {
+			t.Errorf("a purge: got %v, want %v", err, ErrWrongAnswer)
 		}
-		if m, err := l.Message(ctx, "A", 7); !errors.Is(err, ErrAnswer) {
-			t.Errorf("message 7: got %+v, %v, want %v", m, err, ErrAnswer)
+		if m, err := l.Message(ctx, "A", 7); !errors.Is(err, ErrWrongAnswer) {
+			t.Errorf("message 7: got %+v, %v, want %v", m, err, ErrWrongAnswer)
 		}
 	})
 }

@@ -20,8 +20,8 @@ import (
 // MaxDirect is the maximum number of subjects in one request of LastOfEach. The server's maximum is 1024.
 const MaxDirect = 256
 
-// The server adds these headers to a stored message. If a client has stored headers with these names, the server's
-// values come last.
+// The server adds these headers to a stored message. If a client has stored headers with these names, each name has
+// several values, and the last value is the server's.
 const (
 	directStream   = "Nats-Stream"
 	directSubject  = "Nats-Subject"
@@ -30,8 +30,8 @@ const (
 )
 
 // LastOfEach reads the last message of each subject from a replica. It returns nothing for a subject without a message.
-// The replica stops after the message with which the answer exceeds maxBytes. After an error, LastOfEach also returns
-// the messages that it has read.
+// The answer ends with the message that makes it larger than maxBytes. After an error, LastOfEach also returns the
+// messages that it has read.
 func (c Client) LastOfEach(
 	ctx context.Context, stream string, subjects []string, maxBytes int,
 ) (found []message.Incoming, err error) {
@@ -96,7 +96,7 @@ func (c Client) direct(
 		case status == "204", status == "404":
 			return nil
 		default:
-			return fmt.Errorf("%s: the server answers %s %s: %w", subject, status, m.Header.Get("Description"), ErrAnswer)
+			return fmt.Errorf("%s: the server answers %s %s: %w", subject, status, m.Header.Get("Description"), ErrWrongAnswer)
 		}
 	}
 }

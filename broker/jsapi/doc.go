@@ -3,9 +3,9 @@
 //
 // # Why not nats.go
 //
-// Only a leader knows the present state of a stream: a replica may lag, and any replica may answer a direct get.
-// nats.go has no functions for LastOfEach and for some requests to a leader. Before other requests, nats.go requests
-// the stream's info, which needs one more permission.
+// Only a leader knows the present state of a stream: a replica may lag, and any replica may answer a direct get. If a
+// stream has AllowDirect, nats.go reads only with direct gets. nats.go lacks the request of LastOfEach. Before a read,
+// a delete or a purge, nats.go requests the stream's info, which needs one more permission.
 //
 // # Invariants
 //
@@ -13,7 +13,8 @@
 //     deliver other answers there.
 //   - Only ParseAck parses acknowledgements. It accepts only answers of a stream or of the server. AckOf accepts only
 //     answers of a given stream or of the server.
-//   - Only Outcome classifies the answers to a publish. Only this package lists the server's error codes.
+//   - Only Outcome classifies the answers to a publish. Only this package lists the error
+//     codes that the broker receives.
 //   - Only RefusedOperation, RefusedSubject and WatchRefusal interpret the server's permission errors.
 //   - A list of streams is complete, and includes the names of the streams without a leader.
 //   - Only Retry repeats a request. The caller decides what a failure means.

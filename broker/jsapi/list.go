@@ -46,7 +46,7 @@ func List[S any](ctx context.Context, api Asker, name func(S) string) (all []S, 
 		all, leaderless = append(all, page.Streams...), append(leaderless, page.Missing...)
 		n := len(page.Streams)
 		for _, missing := range page.Missing {
-			if !described[missing] { // the server describes and also names a stream whose peers are all offline
+			if !described[missing] { // a stream without any online peer is in both lists
 				n++
 			}
 		}

@@ -18,14 +18,14 @@ const (
 	Stored
 	// Duplicate: the stream already had a message with this id. Another client may have published that message.
 	Duplicate
-	// Conflict: the message is not stored, because the last message of its subject is not the expected one. A deposed
-	// leader gives this answer even if its successor stores the message.
+	// Conflict: the answering leader has not stored the message, because the last message of the subject is not the
+	// expected one. If this leader is deposed, its successor may store the message.
 	Conflict
 	// Undecided: the message is not stored, because another message of its subject is being stored.
 	Undecided
 	// Busy: this publish is not stored. An earlier copy with the same id may be stored.
 	Busy
-	// StreamFull: the message is not stored, because the stream has, in practice, reached a limit of its own.
+	// StreamFull: the message is not stored, nearly always because the stream has reached a limit of its own.
 	// CONTRIBUTING.md lists the reactions of the callers.
 	StreamFull
 	// LimitReached: the message is not stored, because the account or the server has reached a limit, and refuses all
@@ -65,7 +65,8 @@ func (a Ack) Outcome() Outcome {
 	return Rejected
 }
 
-// NotStored reports whether the message is certainly not stored, and will not be.
+// NotStored reports whether the message is not stored and will not be stored. A Conflict of a deposed leader is the
+// only exception.
 func (o Outcome) NotStored() bool { return o > Duplicate && o != Busy }
 
 // Full reports whether the message is not stored because of a limit of the stream, the account or the server.
@@ -78,7 +79,7 @@ type Reply struct {
 }
 
 // ReplyOf returns the reply to a publish into a stream. Ok is false if neither this stream nor the server has written
-// the answer. Then another client has published to the inbox, and the stream's own answer may still come.
+// the answer. Then a client has published to the inbox of the publish, and the stream's own answer may still come.
 func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -119,7 +120,7 @@ func (c Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
 	answer, err := c.Conn.RequestMsgWithContext(ctx, m)
 	r, ok := ReplyOf(answer, err, stream)
 	if !ok {
-		r = Reply{Err: fmt.Errorf("the answer is not from %s: %.60q: %w", stream, answer.Data, ErrAnswer)}
+		r = Reply{Err: fmt.Errorf("the answer is not from %s: %.60q: %w", stream, answer.Data, ErrWrongAnswer)}
 	}
 	return r
 }

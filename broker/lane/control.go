@@ -25,7 +25,7 @@ const (
 	noControl     controlKind = iota // not from a server
 	heartbeat                        // the consumer is alive
 	requestEnded                     // a request ended; its consumer still exists
-	requestFull                      // a request ended because the next message is larger than its bytes
+	requestFull                      // a request ended because its remaining bytes have no room for the next message
 	consumerEnded                    // the consumer ended, or the status is unknown
 )
 

@@ -6,8 +6,8 @@ package lane
 // It is not safe for concurrent use. The zero Cursor is ready to use.
 type Cursor struct {
 	slots           []slot // a ring; its length is a power of two
-	first           uint64 // number of the oldest mark in the ring
-	next            uint64 // number of the next mark
+	first           uint64 // number of the oldest slot in the ring
+	next            uint64 // number of the next slot
 	resets          uint32 // number of calls of Reset; a mark from before the last call is ignored
 	arrivedThrough  uint64 // all messages up to this sequence have arrived
 	outOfOrderCount int    // number of messages that arrived before an older message, and are still in the lane

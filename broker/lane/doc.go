@@ -25,12 +25,12 @@
 //
 // # Reading
 //
-// [Reader] runs its own pull loop on an ephemeral consumer, in memory and without acknowledgements. Such a consumer
-// costs one Raft operation for each message instead of four, and no memory in the server for messages in flight.
-// nats.go's Consume, Messages and Fetch were rejected: a stored message with an empty body and the header "Status: 409"
-// ends each of them permanently, on every instance, after every restart. Direct get was rejected: any replica may
-// answer a direct get, even a replica that lags. The reader recognizes a stored message only by the message's $JS.ACK
-// reply subject, which names the reader's consumer.
+// [Reader] runs its own pull loop on an ephemeral consumer, in memory and without acknowledgements. A message then
+// costs one Raft operation; in a work queue with acknowledgements, it would cost four. The consumer takes no memory in
+// the server for messages in flight. nats.go's Consume, Messages and Fetch were rejected: a stored message with an
+// empty body and the header "Status: 409" ends each of them, on every instance, and again after every restart. Direct
+// get was rejected: any replica may answer a direct get, even a replica that lags. The reader recognizes a stored
+// message only by the message's $JS.ACK reply subject, which names the reader's consumer.
 //
 // At the tail of a lane, an open request makes the server send each message separately as it is stored. Each message
 // then costs the server and the reader a wake-up and a write. So if messages may wait (ReaderConfig.BatchWindow), a
@@ -46,7 +46,8 @@
 // next only in the three cases below. In each case there is a proof that no message is skipped:
 //
 //	the reader begins at the stream's    The leader reports that all messages below the first sequence were purged. A
-//	first sequence                       replica that lags, or a deposed leader, would report a lower first sequence.
+//	first sequence                       replica that lags, or a deposed leader, reports a lower first sequence, which
+//	                                     skips no message.
 //	the consumer shows sequence next     There is no sequence between the last message read and this message.
 //	the consumer shows a higher          Either the leader listed each sequence of the gap as deleted when the epoch
 //	sequence (a gap)                     began. Or the leader now has no message in the gap, but has the message after
@@ -56,8 +57,9 @@
 //
 // The proof does not use consumer sequences. When the server that holds a consumer is restarted, nats-server creates
 // the consumer again under the same name. The new consumer starts at the original start sequence, and counts its
-// messages from one. If the messages at the start were purged meanwhile, a later message has the consumer sequence that
-// the reader expects. An earlier version trusted consumer sequences, and lost 50 to 74 of 2,000 acknowledged messages.
+// messages from one. If the messages at the start were purged meanwhile, the count begins with a later message, and
+// reaches the consumer sequence that the reader expects at a wrong message. An earlier version trusted consumer
+// sequences, and lost 50 to 74 of 2,000 acknowledged messages.
 // With the proof, no message is skipped if the server creates, resets or moves a consumer, if the consumer answers
 // late, or if messages are lost on the wire.
 //
@@ -91,8 +93,8 @@
 //   - To receive messages one by one while requests return fewer than four messages. At 100 messages a second and with
 //     a batch window of 1 ms, the CPU time of a message fell from 2,400 to 2,375 µs; with 5 ms, it rose from 2,250 to
 //     2,325 µs.
-//   - To request 2,000 messages at a time, and to handle 64 of them before other events. 100,000 messages with one due
-//     time were not delivered earlier.
+//   - To request 2,000 messages at a time, and to let the owner handle 64 of them before it handles other events.
+//     100,000 messages with one due time were not delivered earlier.
 //   - To treat a request as open until the server reports its end. When a report was missing, the lane stopped: see the
 //     type requests.
 package lane

@@ -14,12 +14,12 @@ type Epoch struct {
 	// again, restored, or truncated by a crash of its server. A sequence may now belong to another message, so the owner's
 	// cursor is invalid. NewHistory is also true in the reader's first epoch.
 	NewHistory bool
-	Info       Sample // taken after the consumer was created
+	Sample     Sample // taken after the consumer was created
 }
 
 // begin starts an epoch. It takes a sample of the stream, creates a consumer that starts at the last message read, and
-// takes another sample. If the stream was replaced between the samples, begin returns ErrHistory, because the consumer
-// might never deliver the messages of the new stream.
+// takes another sample. If the stream was replaced between the samples, begin returns ErrOtherHistory, because the
+// consumer might never deliver the messages of the new stream.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	stream, sample, err := r.requestState(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	}
 	_, sample, err = r.requestState(ctx)
 	if err == nil && (sample.Created != info.Created || sample.LastSeq < info.State.LastSeq) {
-		err = ErrHistory
+		err = ErrOtherHistory
 	}
 	if err != nil {
 		p.close(ctx)
@@ -52,7 +52,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	}
 	r.epoch++
 	r.liveEpoch.Store(r.epoch)
-	if err := r.announce(ctx, Epoch{Number: r.epoch, NewHistory: k.newHistory, Info: sample}); err != nil {
+	if err := r.announce(ctx, Epoch{Number: r.epoch, NewHistory: k.newHistory, Sample: sample}); err != nil {
 		p.close(ctx)
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 }
 
 // recognize compares the stream with the known history. If the stream has another history, recognize resets the known
-// history and the position. It returns ErrUnsure if the sample does not show which history the stream has.
+// history and the position. It returns ErrUnsureHistory if the sample does not show which history the stream has.
 func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	k := &r.knowledge
 	known := History{Created: k.created, Read: k.lastRead.Sequence, At: k.lastRead.At}
@@ -70,14 +70,14 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	case err != nil:
 		return err
 	case verdict == UnsureHistory:
-		return ErrUnsure
+		return ErrUnsureHistory
 	case verdict == SameHistory:
 		return nil
 	}
 	k.newHistory = true // stays set until the owner has received an epoch
 	if !k.created.IsZero() {
-		r.cfg.Log.Warn("the stream has another history: the reader starts at its first message", "stream", r.cfg.Stream,
-			"created", sample.Created, "last", sample.LastSeq, "read", k.lastRead.Sequence)
+		r.cfg.Log.Warn("the stream has another history; the reader starts at the first message of the stream",
+			"stream", r.cfg.Stream, "created", sample.Created, "last", sample.LastSeq, "read", k.lastRead.Sequence)
 		k.first = 0
 	}
 	k.lastRead, k.next = Message{}, 0

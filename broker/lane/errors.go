@@ -5,22 +5,22 @@ import "errors"
 // Results of the comparison of a stream with the known history. The reader compares before each epoch, and the engine
 // before each commit.
 var (
-	// ErrHistory is returned when the stream has another history: its sequences belong to other messages.
-	ErrHistory = errors.New("the stream has another history")
-	// ErrUnsure is returned when the stream appears older or shorter than when it was read. Either the stream was
+	// ErrOtherHistory is returned when the stream has another history: its sequences belong to other messages.
+	ErrOtherHistory = errors.New("the stream has another history")
+	// ErrUnsureHistory is returned when the stream appears older or shorter than when it was read. Either the stream was
 	// replaced, or a deposed leader answered. The caller takes another sample later.
-	ErrUnsure = errors.New("the stream appears older than when it was read: truncated, or a deposed leader answered")
+	ErrUnsureHistory = errors.New("the stream appears older than when read: truncated, or a deposed leader answered")
 )
 
 // Reasons to replace a consumer. After each error the reader begins an epoch at the last message that it read.
 var (
 	// errUnproven is returned when the consumer shows a message that the leader does not have.
 	errUnproven = errors.New("the consumer shows a message that the leader does not have")
-	// errLost is returned when the consumer's count or the leader shows that the reader has missed a message.
+	// errLost is returned when a consumer sequence or the leader shows that the reader has missed a message.
 	errLost = errors.New("a message was lost on the wire, or the server created the consumer again")
 	// errSilent is returned when the consumer was silent for two and a half heartbeats.
 	errSilent = errors.New("no heartbeat from the consumer")
-	// errOffline is returned when the connection is lost during a request.
+	// errOffline is returned when the connection was lost.
 	errOffline = errors.New("the connection was lost")
 	// errBehind is returned when the consumer has lacked a message of the leader for lagTimeout.
 	errBehind = errors.New("the consumer's replica is behind the leader")

@@ -2,7 +2,7 @@ package lane
 
 import "time"
 
-// quickHeartbeat is the heartbeat of a consumer before the tail of a lane.
+// quickHeartbeat is the interval of the heartbeats while the reader has not reached the tail of its lane.
 const quickHeartbeat = time.Second
 
 // requestTimes returns the heartbeat that a reader requests from its consumer, and the lifetime of the request. If a

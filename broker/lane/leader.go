@@ -12,8 +12,7 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// requestState requests the state of the stream from its leader. Both the cached info of stream and sample have that
-// state.
+// requestState requests the state of the stream from its leader. The cached info of stream also has that state.
 func (r *Reader) requestState(ctx context.Context) (stream jetstream.Stream, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
 		if stream, err = r.cfg.JetStream.Stream(ctx, r.cfg.Stream); err != nil {

@@ -24,13 +24,13 @@ type Message struct {
 	Undecodable bool // the message has headers that cannot be decoded
 	Data        []byte
 	Size        int    // bytes on the wire: subject, headers and body
-	Pending     uint64 // number of messages of the lane after this one in the stream when the server sent it
+	Pending     uint64 // number of messages of the lane that followed this message when the server sent it
 
 	consumerSeq uint64 // consumer sequence: see "The reader skips no message" in the package documentation
 }
 
-// Incoming returns the message in the form that package message parses. A caller that read only the headers must set
-// HeadersOnly.
+// Incoming returns the message in the form that package message parses. If the message was read without its body, the
+// caller must set HeadersOnly in the result.
 func (m Message) Incoming(stream string) message.Incoming {
 	return message.Incoming{
 		Stream: stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header,

@@ -54,7 +54,7 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 		r: r, name: ConsumerPrefix + rand.Text(), start: start,
 		clustered:       leaderIsRemote(info, r.cfg.Conn.ConnectedServerName()),
 		maxMessageBytes: maxMsg + 8<<10,
-		msgs:            make(chan *nats.Msg, (maxRequests+1)*pullBatch), // all requested messages, and control messages
+		msgs:            make(chan *nats.Msg, (maxRequests+1)*pullBatch), // room for requested and control messages
 		tail:            info.State.LastSeq < r.knowledge.next || info.State.Msgs == 0,
 	}
 }
@@ -100,7 +100,7 @@ func (p *pull) close(ctx context.Context) {
 	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = p.r.cfg.JetStream.DeleteConsumer(ctx, p.r.cfg.Stream, p.name) // if this fails, the server deletes it later
+		_ = p.r.cfg.JetStream.DeleteConsumer(ctx, p.r.cfg.Stream, p.name) // on failure, the server deletes it later
 	}
 }
 
@@ -110,7 +110,7 @@ func (p *pull) run(ctx context.Context) error {
 		return err
 	}
 	receivedAt := time.Now()
-	timeout := p.silenceTimeout() // the timeout with which silence runs
+	timeout := p.silenceTimeout() // the duration of the timer silence
 	silence := time.NewTimer(timeout)
 	defer silence.Stop()
 	windowEnd := time.NewTimer(0)
@@ -228,7 +228,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 
 // control handles m, a control message for q that may be forged. It ignores a control message for an earlier request in
 // the same place.
-func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
+func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 	if m.Subject != q.reply {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	case c.kind == requestFull && (c.bytesLeft == 0 || c.bytesLeft >= p.maxMessageBytes):
 		return errTooSmall // the next epoch reads the stream's limit again
 	case c.kind == requestFull:
-		// If less than a whole buffer was unused, the next request may have room for the message.
+		// If the request has delivered messages, another request of its size may have room for the message.
 		p.nextIsLarge = p.nextIsLarge || c.bytesLeft >= p.r.cfg.Buffer
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server ended the consumer: %s", c.status)
@@ -256,11 +256,15 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 
 // mustCompare reports whether the reader must ask the leader, after a heartbeat, whether the consumer lacks a message.
 //
-// It must ask if the consumer has skipped sequences: its position is after sequences that the reader has not read.
-// Usually the messages with these sequences were deleted. But the server may also have created the consumer again: if
-// its first messages were lost on the wire, its consumer sequence may be the expected one by chance. In a cluster, the
-// reader must also ask if the consumer is idle although messages follow the last message read. At the tail of a
-// cluster's lane, it must ask every compareInterval.
+// The reader must ask after every heartbeat in three cases:
+//
+//   - The consumer has skipped sequences: its position is after sequences that the reader has not read. Usually, the
+//     messages with these sequences were deleted. But the server may have created the consumer again: if the first
+//     messages of the new consumer were lost on the wire, its consumer sequence may be the expected one by chance.
+//   - In a cluster, messages follow the last message read, although the consumer is idle.
+//   - In a cluster, the consumer lacked a message after the previous heartbeat.
+//
+// At the tail of a cluster's lane, the reader must ask every compareInterval.
 func (p *pull) mustCompare(skipped bool, now time.Time) bool {
 	return skipped || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.comparedAt) >= compareInterval)
 }

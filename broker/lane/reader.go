@@ -81,9 +81,9 @@ type ReaderConfig struct {
 	// that From may lie in the middle of the stream. The reader then asks the leader at each gap, and does not list the
 	// deleted sequences when an epoch begins.
 	Sparse bool
-	// Buffer is the maximum number of bytes of one request. Two requests overlap, or three when messages follow an idle
-	// time. Buffer also bounds the bytes of the items that are handed over and not yet released; one item may exceed it.
-	// The default is one mebibyte.
+	// Buffer is the maximum number of bytes of one request, unless the next message is larger. Two requests overlap, or
+	// three when messages follow an idle time. Buffer also bounds the bytes of the items that are handed over and not yet
+	// released; one item may exceed it. The default is one mebibyte.
 	Buffer int
 	// BatchWindow is the time for which messages collect at the tail before the reader requests them. If it is zero, the
 	// server sends each message immediately.
@@ -269,8 +269,8 @@ func (r *Reader) handOver(ctx context.Context, it Item) error {
 	}
 }
 
-// forget makes the next epoch begin with a new history, and returns ErrHistory.
+// forget makes the next epoch begin with a new history, and returns ErrOtherHistory.
 func (r *Reader) forget() error {
 	r.knowledge.created = time.Time{}.Add(1) // no stream has this creation time
-	return ErrHistory
+	return ErrOtherHistory
 }

@@ -31,12 +31,12 @@ const (
 // the server does.
 type requests struct {
 	inbox      string // with the final dot; each request appends its place and its number
-	places     [maxRequests]request
+	places     [maxRequests]place
 	lastNumber int // of the last request
 }
 
-// request is a place of requests. It holds at most one request at a time.
-type request struct {
+// place holds at most one open request.
+type place struct {
 	sub            *nats.Subscription
 	reply          string // subject of the control messages for the request
 	messagesLeft   int    // number of messages that the server may still send
@@ -47,15 +47,15 @@ type request struct {
 }
 
 // open reports whether the server may still send a message for the request.
-func (q *request) open() bool { return q.messagesLeft > 0 && q.bytesLeft > 0 }
+func (q *place) open() bool { return q.messagesLeft > 0 && q.bytesLeft > 0 }
 
 // halfUsed reports whether at least half of the request is used. If large is true, the request has room for only one
 // message, and its bytes do not count.
-func (q *request) halfUsed(large bool) bool {
+func (q *place) halfUsed(large bool) bool {
 	return q.messagesLeft <= pullBatch/2 || !large && q.bytesLeft <= q.bytesRequested/2
 }
 
-func (q *request) end() { q.messagesLeft = 0 }
+func (q *place) end() { q.messagesLeft = 0 }
 
 // subscribe subscribes to the replies of all requests. The messages go to one channel, so they keep the server's order.
 func (rs *requests) subscribe(nc *nats.Conn, prefix string, msgs chan *nats.Msg) error {
@@ -78,7 +78,7 @@ func (rs *requests) unsubscribe() {
 	}
 }
 
-func (rs *requests) lookup(m *nats.Msg) *request {
+func (rs *requests) lookup(m *nats.Msg) *place {
 	for i := range rs.places {
 		if rs.places[i].sub == m.Sub {
 			return &rs.places[i]
@@ -113,12 +113,12 @@ func (rs *requests) nextPlace(tail, large bool) (place int, ok bool) {
 }
 
 func (rs *requests) anyOpen() bool {
-	return slices.ContainsFunc(rs.places[:], func(q request) bool { return q.open() })
+	return slices.ContainsFunc(rs.places[:], func(q place) bool { return q.open() })
 }
 
 // covers reports whether an open request with noWait has room for this number of messages.
 func (rs *requests) covers(messages uint64) bool {
-	return slices.ContainsFunc(rs.places[:], func(q request) bool {
+	return slices.ContainsFunc(rs.places[:], func(q place) bool {
 		return q.open() && q.noWait && messages < uint64(q.messagesLeft)
 	})
 }

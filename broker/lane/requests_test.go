@@ -76,33 +76,33 @@ func TestFewRequestsWait(t *testing.T) {
 // TestNextPlace: the remaining messages and bytes of the open requests determine whether another request is needed.
 func TestNextPlace(t *testing.T) {
 	const size = 1000
-	fresh := request{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size}
-	used := request{messagesLeft: pullBatch / 2, bytesRequested: size, bytesLeft: size}
-	full := request{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size / 2}
-	over, exact := request{bytesRequested: size, bytesLeft: size}, request{messagesLeft: pullBatch, bytesRequested: size}
+	fresh := place{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size}
+	used := place{messagesLeft: pullBatch / 2, bytesRequested: size, bytesLeft: size}
+	full := place{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size / 2}
+	over, exact := place{bytesRequested: size, bytesLeft: size}, place{messagesLeft: pullBatch, bytesRequested: size}
 	quick := fresh
 	quick.quick = true
 	quickUsed := used
 	quickUsed.quick = true
 	for _, tt := range []struct {
 		name        string
-		places      [maxRequests]request
+		places      [maxRequests]place
 		tail, large bool
 		place       int // of the next request, or -1 for none
 	}{
-		{"no request", [maxRequests]request{}, true, false, 0},
-		{"no open request", [maxRequests]request{over, exact, over}, false, false, 0},
-		{"fresh at the tail", [maxRequests]request{fresh}, true, false, -1},
-		{"half used at the tail", [maxRequests]request{over, used}, true, false, 0},
-		{"half of the bytes used", [maxRequests]request{full}, true, false, 1},
-		{"half of the bytes used, large", [maxRequests]request{full}, true, true, -1},
-		{"two half used", [maxRequests]request{used, full}, true, false, -1},
-		{"slow, not at the tail", [maxRequests]request{fresh}, false, false, 1},
-		{"two slow, not at the tail", [maxRequests]request{used, over, fresh}, false, false, 1},
-		{"quick, not at the tail", [maxRequests]request{quick}, false, false, -1},
-		{"half used and quick, not at the tail", [maxRequests]request{quickUsed}, false, false, 1},
-		{"slow, and half used and quick", [maxRequests]request{used, quickUsed}, false, false, -1},
-		{"all places taken", [maxRequests]request{used, used, used}, false, false, -1},
+		{"no request", [maxRequests]place{}, true, false, 0},
+		{"no open request", [maxRequests]place{over, exact, over}, false, false, 0},
+		{"fresh at the tail", [maxRequests]place{fresh}, true, false, -1},
+		{"half used at the tail", [maxRequests]place{over, used}, true, false, 0},
+		{"half of the bytes used", [maxRequests]place{full}, true, false, 1},
+		{"half of the bytes used, large", [maxRequests]place{full}, true, true, -1},
+		{"two half used", [maxRequests]place{used, full}, true, false, -1},
+		{"slow, not at the tail", [maxRequests]place{fresh}, false, false, 1},
+		{"two slow, not at the tail", [maxRequests]place{used, over, fresh}, false, false, 1},
+		{"quick, not at the tail", [maxRequests]place{quick}, false, false, -1},
+		{"half used and quick, not at the tail", [maxRequests]place{quickUsed}, false, false, 1},
+		{"slow, and half used and quick", [maxRequests]place{used, quickUsed}, false, false, -1},
+		{"all places taken", [maxRequests]place{used, used, used}, false, false, -1},
 	} {
 		rs := requests{places: tt.places}
 		place, ok := rs.nextPlace(tt.tail, tt.large)
@@ -190,8 +190,8 @@ func TestControlOfEarlierRequest(t *testing.T) {
 	for subject, want := range map[string]bool{"_INBOX.x.0.7": true, "_INBOX.x.0.8": false} {
 		p := &pull{r: NewReader(ReaderConfig{}), tail: true}
 		places := &p.requests.places
-		places[0] = request{reply: "_INBOX.x.0.8", messagesLeft: 5, bytesRequested: 5, bytesLeft: 5}
-		places[1] = request{messagesLeft: pullBatch, bytesRequested: 5, bytesLeft: 5} // so that no other request is needed
+		places[0] = place{reply: "_INBOX.x.0.8", messagesLeft: 5, bytesRequested: 5, bytesLeft: 5}
+		places[1] = place{messagesLeft: pullBatch, bytesRequested: 5, bytesLeft: 5} // so that no other request is needed
 		timeout := &nats.Msg{Subject: subject, Header: nats.Header{"Status": {"408"}}}
 		if err := p.control(t.Context(), &places[0], timeout); err != nil || places[0].open() != want {
 			t.Errorf("after a timeout on %s: open is %v, want %v (%v)", subject, places[0].open(), want, err)

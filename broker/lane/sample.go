@@ -34,7 +34,7 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	return s
 }
 
-// quorate reports whether an answer is from a leader that has recently heard from a majority of the replicas, so that
+// quorate reports whether an answer is from a leader that has recently heard from a majority of the replicas. Then
 // there is no other leader. While a stream has no leader, nats-server lets any replica answer.
 func quorate(c *jetstream.ClusterInfo) bool {
 	heard := 1

@@ -127,7 +127,7 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 		return err
 	}
 	err := jsapi.Retry(ctx, request)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // the second request has the same consumer name
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // safe: the consumer has the same name
 		err = jsapi.Retry(ctx, request)
 	}
 	if err != nil {
@@ -158,7 +158,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	}
 	silence := time.NewTimer(scanTimeout)
 	defer silence.Stop()
-	var retry <-chan time.Time // set while the last request has reached no server
+	var retry <-chan time.Time // nil unless the last request has reached no server
 	timeoutErr := errUnanswered
 	for got := 0; got < b.batch() && bytesLeft > 0; { // the server sends no report when the bytes are used up
 		select {
@@ -202,7 +202,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 }
 
 // endedBy reports whether a control message ends the batch, and returns an error if the scan cannot continue. Got is
-// the number of messages received in the batch. A control message for an earlier batch does not end the batch.
+// the number of messages received in the batch. It ignores a control message for an earlier batch.
 func (b *batches) endedBy(m *nats.Msg, token string, got int) (bool, error) {
 	status := m.Header.Get("Status")
 	switch {
