@@ -1,4 +1,4 @@
-// Package text formats durations, times, lists and untrusted text for people.
+// Package text formats durations, times, lists, bodies and untrusted text for people.
 package text
 
 import (

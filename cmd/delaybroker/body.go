@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 )
@@ -27,7 +26,7 @@ func (a *app) showContent(c contentView) {
 
 // showBody prints a body below a table: text unchanged, other bytes as a hex dump. It shortens a large body.
 func (a *app) showBody(data []byte) {
-	v := payload.Render(data, payload.MaxShown)
+	v := text.RenderBody(data, text.MaxBody)
 	rendered := v.Text
 	if rendered == "" {
 		rendered = v.Hex

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/payload"
+	"delaybroker/broker/text"
 )
 
 // Headers and bodies of waiting messages are shown: text unchanged, other bytes as hex, both up to a limit. JSON has
@@ -17,7 +17,7 @@ func TestBodyOutput(t *testing.T) {
 	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_LEVELS", "1h")
 	o.must("provision")
-	large := strings.Repeat("x", payload.MaxShown+1)
+	large := strings.Repeat("x", text.MaxBody+1)
 	for _, body := range []string{"one\ntwo", "\x1b[31m\x00", large} {
 		m := &nats.Msg{Subject: "delay.1h.orders.a", Header: nats.Header{"X-A": {"1", "\x1b[2J"}}, Data: []byte(body)}
 		if _, err := o.js.PublishMsg(t.Context(), m); err != nil {

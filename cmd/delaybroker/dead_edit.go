@@ -15,7 +15,6 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 )
@@ -173,7 +172,7 @@ func letterText(l deadletter.Letter) string {
 
 // isEditable reports whether an editor would keep a body unchanged.
 func isEditable(body []byte) bool {
-	return len(body) == 0 || payload.Render(body, len(body)).Text != ""
+	return len(body) == 0 || text.RenderBody(body, len(body)).Text != ""
 }
 
 // parseLetterText returns the changes in the text of a letter.

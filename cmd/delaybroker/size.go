@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker"
-	"delaybroker/broker/capacity"
+	"delaybroker/cmd/delaybroker/capacity"
 	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"

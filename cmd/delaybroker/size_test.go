@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"delaybroker/broker/capacity"
+	"delaybroker/cmd/delaybroker/capacity"
 	"delaybroker/test/natstest"
 )
 

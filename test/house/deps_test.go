@@ -12,9 +12,9 @@ import (
 var layers = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/stats/history",
-		"broker/timer/timetable", "broker/payload", "broker/text",
+		"broker/timer/timetable", "broker/text",
 	},
-	{"broker/jsapi", "broker/timer/entry", "broker/timer", "broker/capacity"},
+	{"broker/jsapi", "broker/timer/entry", "broker/timer"},
 	{"broker/client", "broker/client/clienttest"},
 	{"broker/acks", "broker/streams", "broker/lane", "broker/lease", "broker/pause", "broker/timer/store"},
 	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/timer/service", "broker/timer/role"},
@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"broker/inspect", "broker/doctor", "broker/bench", "broker/trace"},
 	{
 		"cmd/delaybroker/embedded", "cmd/delaybroker/links", "cmd/delaybroker/terminal", "cmd/delaybroker/publisher",
-		"cmd/delaybroker/nack", "cmd/delaybroker/spelling", "broker/web", "broker/web/page",
+		"cmd/delaybroker/nack", "cmd/delaybroker/spelling", "cmd/delaybroker/capacity", "broker/web", "broker/web/page",
 	},
 	{"cmd/delaybroker/settings", "cmd/delaybroker/schedules"},
 	{"cmd/delaybroker/process", "cmd/delaybroker/demo"},
@@ -109,7 +109,7 @@ var foreign = []struct {
 		"levels is arithmetic",
 	},
 	{
-		"delaybroker/broker/capacity",
+		"delaybroker/cmd/delaybroker/capacity",
 		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker/message"},
 		"sizing is arithmetic",
 	},

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/bench"
-	"delaybroker/broker/capacity"
+	"delaybroker/cmd/delaybroker/capacity"
 	"delaybroker/levels"
 )
 

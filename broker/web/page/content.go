@@ -13,7 +13,6 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
@@ -31,7 +30,7 @@ type Content struct {
 	Stream   string              `json:"stream"`
 	Sequence uint64              `json:"sequence"`
 	Headers  map[string][]string `json:"headers"`
-	Body     payload.View        `json:"body"`
+	Body     text.Body           `json:"body"`
 	Editable message.Header      `json:"editable,omitempty"` // the headers that an edit may change; only of a dead letter
 }
 
@@ -57,7 +56,7 @@ func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 		p.cfg.Log.Info("the page showed a viewer the headers and the body of a message", "who", cmp.Or(token.Name, "anyone"),
 			"from", clientAddress(r), "stream", stream, "sequence", sequence, "id", http.Header(in.Header).Get(message.HeaderID))
 		c := Content{
-			Stream: stream, Sequence: sequence, Headers: headersOf(in.Header), Body: payload.Render(in.Data, payload.MaxShown),
+			Stream: stream, Sequence: sequence, Headers: headersOf(in.Header), Body: text.RenderBody(in.Data, text.MaxBody),
 		}
 		if v.Get("number") != "" {
 			c.Editable, err = editableOf(ctx, i, sequence)

@@ -1,8 +1,4 @@
-// Package payload renders the body of a message for people: always as a hex dump, and also as text if the body is text.
-//
-// A body is untrusted. The rendered text contains no control characters except newline, carriage return and tab, and no
-// characters that reorder their neighbours, so it cannot control a terminal. The text is not escaped for HTML.
-package payload
+package text
 
 import (
 	"encoding/hex"
@@ -11,16 +7,16 @@ import (
 )
 
 const (
-	// MaxShown is the default limit of Render, in bytes of the body.
-	MaxShown = 64 << 10
+	// MaxBody is the default limit of RenderBody, in bytes of the body.
+	MaxBody = 64 << 10
 	// dumpShare divides the limit of the text. The hex dump has a lower limit, because it needs a line for 16 bytes.
 	dumpShare = 16
-	// minDump is the least limit of the hex dump, in bytes, unless the limit of Render is less: sixteen lines.
+	// minDump is the least limit of the hex dump, in bytes, unless the limit of RenderBody is less: sixteen lines.
 	minDump = 256
 )
 
-// View is the rendering of a body. Its JSON is part of the output of commands and of the page.
-type View struct {
+// Body is the body of a message, rendered for people. Its JSON is part of the output of commands and of the page.
+type Body struct {
 	Size   int    `json:"size"`           // bytes of the whole body
 	Shown  int    `json:"shown"`          // number of bytes, from the beginning of the body, that Text shows
 	Text   string `json:"text,omitempty"` // empty if the shown bytes are not text
@@ -28,17 +24,20 @@ type View struct {
 	Hex    string `json:"hex,omitempty"`  // in the format of hexdump -C
 }
 
-// Render renders the beginning of a body, at most limit bytes. If limit is below one, the limit is MaxShown.
-func Render(body []byte, limit int) View {
+// RenderBody renders the beginning of a body, at most limit bytes, always as a hex dump, and also as text if the body is
+// text. If limit is below one, the limit is MaxBody. A body is untrusted. The rendered text contains no control
+// characters except newline, carriage return and tab, and no characters that reorder their neighbours, so it cannot
+// control a terminal. It is not escaped for HTML.
+func RenderBody(body []byte, limit int) Body {
 	if limit < 1 {
-		limit = MaxShown
+		limit = MaxBody
 	}
 	textPart := body[:min(len(body), limit)]
 	if len(textPart) < len(body) {
 		textPart = wholeCharacters(textPart)
 	}
 	dumpPart := body[:min(len(body), limit, max(limit/dumpShare, minDump))]
-	v := View{Size: len(body), Shown: len(textPart), Dumped: len(dumpPart), Hex: hex.Dump(dumpPart)}
+	v := Body{Size: len(body), Shown: len(textPart), Dumped: len(dumpPart), Hex: hex.Dump(dumpPart)}
 	if isText(textPart) {
 		v.Text = string(textPart)
 	}
@@ -46,7 +45,7 @@ func Render(body []byte, limit int) View {
 }
 
 // Truncated reports whether Text shows less than the whole body or, without Text, whether Hex does.
-func (v View) Truncated() bool {
+func (v Body) Truncated() bool {
 	if v.Text != "" {
 		return v.Shown < v.Size
 	}
