@@ -24,7 +24,8 @@ const (
 	// With a buffer of less than minBuffer bytes, a reader would request each message alone. A buffer of more than
 	// maxBuffer bytes makes no reader faster.
 	minBuffer, maxBuffer = 64 << 10, 1 << 20
-	// maxRequested is the maximum number of bytes that all readers together have requested at a time, in two requests each.
+	// maxRequested is the maximum number of bytes that all readers together have requested at a time. Each reader has at
+	// most two requests.
 	// After an outage, all lanes read at the same time, and nats-server disconnects a client for which more than
 	// max_pending (64 MiB) waits to be sent.
 	maxRequested = 48 << 20

@@ -24,10 +24,11 @@ type Body struct {
 	Hex    string `json:"hex,omitempty"`  // in the format of hexdump -C
 }
 
-// RenderBody renders the beginning of a body, at most limit bytes, always as a hex dump, and also as text if the body is
-// text. If limit is below one, the limit is MaxBody. A body is untrusted. The rendered text contains no control
-// characters except newline, carriage return and tab, and no characters that reorder their neighbours, so it cannot
-// control a terminal. It is not escaped for HTML.
+// RenderBody renders the beginning of a body, at most limit bytes. It always renders a hex dump, and also text if the
+// body is text. If limit is below one, the limit is MaxBody.
+//
+// A body is untrusted. The rendered text contains no control characters except newline, carriage return and tab, and no
+// characters that reorder their neighbours, so it cannot control a terminal. It is not escaped for HTML.
 func RenderBody(body []byte, limit int) Body {
 	if limit < 1 {
 		limit = MaxBody
