@@ -17,12 +17,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// busy is JetStream's answer to a request that it does not carry out at the moment.
+// busy is JetStream's refusal of a request that a client may repeat.
 const busy = `{"type":"io.nats.jetstream.api.v1.%s_response","error":{"code":503,"err_code":10008,` +
 	`"description":"JetStream system temporarily unavailable"}}`
 
-// TestResendInTrouble: JetStream leaves one kind of an operator's requests unanswered, carried out or not, or refuses
-// them. When JetStream answers again, the operator resends the remaining letters. Each message arrives once.
+// TestResendInTrouble: JetStream refuses one kind of an operator's requests, or does not answer them, with or without
+// carrying them out. When JetStream answers again, the operator resends the remaining letters. Each message arrives
+// once.
 func TestResendInTrouble(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -62,7 +63,7 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 	natstest.NoError(t, err)
 	on.Store(true)
 	if first, err := resendAll(i); err == nil {
-		t.Errorf("with requests that fail, the result is %+v", first)
+		t.Errorf("while requests fail, the result is %+v", first)
 	}
 	on.Store(false)
 	time.Sleep(time.Second)
@@ -85,8 +86,8 @@ func resendAll(i *inspect.Inspector) ([]inspect.LetterOutcome, error) {
 	return letters.Work(ctx, ctx, letters.ResendWork(deadletter.Filter{}, deadletter.Change{}, false))
 }
 
-// TestResentByTwo: two operators resend the same letters at the same time, and the broker is killed meanwhile. The
-// target's stream stores each message once. For each letter, at least one operator gets the answer that it was resent.
+// TestResentByTwo: two operators resend the same letters at the same time, while the broker is killed. The target's
+// stream stores each message once. For each letter, at least one operator's resend succeeds.
 func TestResentByTwo(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

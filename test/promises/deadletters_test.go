@@ -29,7 +29,7 @@ func letter(c *harness.Client, box *deadletter.Store) deadletter.Letter {
 	return all[0]
 }
 
-// impatient allows two attempts, and counts a message as delivered only when a stream acknowledges it.
+// impatient is a configuration with two attempts, in which only a stream's acknowledgement counts as a delivery.
 func impatient(t *testing.T) broker.Config {
 	t.Helper()
 	modes, err := deliver.ParseModes("stream")
@@ -37,8 +37,8 @@ func impatient(t *testing.T) broker.Config {
 	return broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Attempts: 2, Deliver: modes}
 }
 
-// TestResentKeepsItsID: a message without a target becomes a dead letter. Once the target exists and the letter is
-// resent, the message arrives immediately, once, under its first id, and the letter is removed.
+// TestResentKeepsItsID: a message without a target becomes a dead letter. When the target exists and an operator
+// resends the letter, the message arrives immediately, once, under its first id. The letter is removed.
 func TestResentKeepsItsID(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, impatient(t), func(t *testing.T, c *harness.Client) {
@@ -73,8 +73,8 @@ func TestResentKeepsItsID(t *testing.T) {
 	})
 }
 
-// TestResentHasAllItsRetries: a resent message has all its attempts again. When they fail too, it is a dead letter
-// again.
+// TestResentHasAllItsRetries: a resent message has all its attempts again. After these attempts fail, the message is a
+// dead letter again.
 func TestResentHasAllItsRetries(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, impatient(t), func(t *testing.T, c *harness.Client) {
@@ -91,13 +91,13 @@ func TestResentHasAllItsRetries(t *testing.T) {
 		second := letter(c, box)
 		if second.ID != first.ID || second.Hop <= first.Hop || !second.FirstFailure.Equal(died) ||
 			!second.At.Equal(died.Add(time.Second)) {
-			t.Errorf("died again at %s: %+v, want it one second after %s", second.At, second, died)
+			t.Errorf("dead letter again at %s: %+v, want one second after %s", second.At, second, died)
 		}
 	})
 }
 
 // TestResentOnce: an operator loses the connection between the publish and the removal of the letter, and resends it
-// again. The message arrives once, although the target's duplicate window is over.
+// again. The message arrives once, although the target's duplicate window has passed.
 func TestResentOnce(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleAs(t, natstest.DenyPublish("$JS.API.STREAM.MSG.DELETE.>"), func(t *testing.T, s *natstest.Server) {
@@ -106,7 +106,8 @@ func TestResentOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		in := c.Subscribe("orders.>")
 		c.Create(jetstream.StreamConfig{
-			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // less than between the resends
+			// Shorter than the interval between the resends.
+			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond,
 		})
 		cut := harness.WrapConn(t, s.Connect(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser)))
 		l := letter(c, c.LetterStore())
@@ -125,8 +126,8 @@ func TestResentOnce(t *testing.T) {
 	})
 }
 
-// TestTenantReadsItsDeadLetters: a tenant with the grants below sees its dead letters as they are stored, and can read
-// the stored ones from a consumer that the operator created for it. It sees no dead letter of another tenant.
+// TestTenantReadsItsDeadLetters: a tenant with the grants below receives its new dead letters, and reads the stored
+// letters from a consumer that the operator has created. It sees no dead letter of another tenant.
 //
 // The consumer pushes to a subject of the tenant. A right to pull or to get messages directly would bypass all other
 // grants: the server publishes the answer, with a payload of the tenant, on any reply subject that the request names. A
@@ -153,7 +154,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			tenants[name] = harness.WrapConn(t, s.Connect(nats.UserInfo(name, name), nats.CustomInboxPrefix("_INBOX_"+name)))
 			live[name] = tenants[name].Subscribe("delaydead.*." + name + ".>")
 		}
-		others := []*harness.Inbox{ // refused, and so silent
+		others := []*harness.Inbox{ // the server refuses this subscription, so nothing arrives
 			tenants["orders"].Subscribe("delaydead.>"), tenants["orders"].Subscribe("delaydead.*.payments.>"),
 			tenants["orders"].Subscribe("_INBOX_payments.>"),
 		}
@@ -167,7 +168,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 		}
 		for _, other := range others {
 			if got := other.Arrivals(); len(got) > 0 {
-				t.Errorf("orders sees %q, which is not its own", described(got))
+				t.Errorf("orders sees %q of another tenant", describe(got))
 			}
 		}
 
@@ -179,7 +180,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			}
 		}
 		if left := operator.Letters(operator.LetterStore()); len(left) != 4 {
-			t.Errorf("%d letters, want 4: reading removes none", len(left))
+			t.Errorf("%d letters, want 4, since a read removes no letter", len(left))
 		}
 	})
 }
@@ -194,25 +195,25 @@ func letterReader(name string) *server.User {
 	}}
 }
 
-// checkOwnLetters wants a tenant to have received its two letters when they were stored, and to read each once.
+// checkOwnLetters expects that a tenant received its two letters when they were stored, and reads each letter once.
 func checkOwnLetters(c *harness.Client, name string, live *harness.Inbox) {
 	c.T.Helper()
 	want := []string{
 		"delaydead.bad_time." + name + ".expire: unreadable of " + name,
 		"delaydead.undelivered." + name + ".expire: refused of " + name,
 	}
-	if got := described(live.Arrivals()); !slices.Equal(got, want) {
+	if got := describe(live.Arrivals()); !slices.Equal(got, want) {
 		c.T.Errorf("%s sees %q, want %q", name, got, want)
 	}
-	if got := described(pushed(c, "_INBOX_"+name+".dead")); !slices.Equal(got, want) {
+	if got := describe(readPushed(c, "_INBOX_"+name+".dead")); !slices.Equal(got, want) {
 		c.T.Errorf("%s reads %q, want %q", name, got, want)
 	}
-	if again := pushed(c, "_INBOX_"+name+".dead"); len(again) > 0 {
-		c.T.Errorf("%s reads %q again, which it has acknowledged", name, described(again))
+	if again := readPushed(c, "_INBOX_"+name+".dead"); len(again) > 0 {
+		c.T.Errorf("%s reads %q again, which it has acknowledged", name, describe(again))
 	}
 }
 
-// tryOthersLetters makes the requests of an operator, as orders, with reply subjects of the other tenant.
+// tryOthersLetters makes an operator's requests as the user orders, with reply subjects of the other tenant.
 func tryOthersLetters(t *testing.T, orders *harness.Client) {
 	t.Helper()
 	for _, api := range []string{
@@ -235,8 +236,8 @@ func tryOthersLetters(t *testing.T, orders *harness.Client) {
 	}
 }
 
-// pushed subscribes for a minute, and returns the messages that the consumer pushes.
-func pushed(c *harness.Client, subject string) []harness.Arrival {
+// readPushed subscribes for a minute, and returns the messages that the consumer pushes.
+func readPushed(c *harness.Client, subject string) []harness.Arrival {
 	c.T.Helper()
 	in := &harness.Inbox{}
 	sub, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
@@ -248,13 +249,13 @@ func pushed(c *harness.Client, subject string) []harness.Arrival {
 		}
 	})
 	natstest.NoError(c.T, err)
-	time.Sleep(time.Minute) // more than the time after which it would be sent again
+	time.Sleep(time.Minute) // longer than the consumer's wait for an acknowledgement
 	natstest.NoError(c.T, sub.Unsubscribe())
 	return in.Arrivals()
 }
 
-// described returns the subjects and bodies of arrivals, sorted.
-func described(all []harness.Arrival) []string {
+// describe returns the subjects and bodies of arrivals, sorted.
+func describe(all []harness.Arrival) []string {
 	var words []string
 	for _, a := range all {
 		words = append(words, fmt.Sprintf("%s: %s", a.Subject, a.Body))

@@ -30,17 +30,17 @@ func service(c *harness.Client, subject string, answer func(n int) *nats.Msg) *h
 	return in
 }
 
-// fails returns the reply of a service that failed.
-func fails(text string) *nats.Msg {
+// failureReply returns the reply of a service to a failed request.
+func failureReply(text string) *nats.Msg {
 	return &nats.Msg{Header: nats.Header{"Nats-Service-Error": {text}, "Nats-Service-Error-Code": {"500"}}}
 }
 
-// failing runs a service that fails for a number of requests, and then succeeds.
-func failing(c *harness.Client, subject string, times int) *harness.Inbox {
+// runFailing runs a service that fails for a number of requests, and then succeeds.
+func runFailing(c *harness.Client, subject string, times int) *harness.Inbox {
 	c.T.Helper()
 	return service(c, subject, func(n int) *nats.Msg {
 		if n <= times {
-			return fails("not yet")
+			return failureReply("not yet")
 		}
 		return &nats.Msg{}
 	})
@@ -62,12 +62,12 @@ func checkAttempts(t *testing.T, all []harness.Arrival, start time.Time, want st
 	}
 }
 
-// TestRetries: a service fails five times. Each attempt is the same message, comes exactly at the time of the setting,
-// and has the number of previous attempts in a header.
+// TestRetries: a service fails five times. Each attempt has the same message, exactly at the time of the setting, with
+// the number of previous attempts in a header.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{RetryLadder: harness.Ladder(t, "2s 10s 1m")}, func(t *testing.T, c *harness.Client) {
-		in := failing(c, "svc", 5)
+		in := runFailing(c, "svc", 5)
 		start := time.Now()
 		c.Publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
 		time.Sleep(time.Hour)
@@ -88,7 +88,7 @@ func TestLastAttempt(t *testing.T) {
 	cfg := broker.Config{Attempts: 3,
 		Deliver: deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: "svc.>", Value: message.ModeRequest}}}}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
-		in := service(c, "svc.a", func(int) *nats.Msg { return fails("no stock") })
+		in := service(c, "svc.a", func(int) *nats.Msg { return failureReply("no stock") })
 		start := time.Now()
 		c.Publish("delay.5s.svc.a", "payload", "X-Order", "42", "Nats-Msg-Id", "order-42")
 		time.Sleep(time.Hour)
@@ -116,7 +116,7 @@ func TestLastAttempt(t *testing.T) {
 	})
 }
 
-// TestSilentService: a service without a reply within the time limit counts as a refusal, and a late reply changes
+// TestSilentService: a request without a reply within DELAY_REPLY_TIMEOUT counts as a refusal, and a late reply changes
 // nothing.
 func TestSilentService(t *testing.T) {
 	t.Parallel()
@@ -128,13 +128,13 @@ func TestSilentService(t *testing.T) {
 		checkAttempts(t, in.Arrivals(), start, "5s/ 9s/1") // 3s of silence, 1s of waiting
 		if letters := c.DeadLetters()[string(message.Undelivered)]; len(letters) != 1 ||
 			!strings.Contains(letters[0].Header.Get(message.HeaderError), "no reply within 3s") {
-			t.Errorf("dead letters %v, want one that says so", letters)
+			t.Errorf("dead letters %v, want one with the reason", letters)
 		}
 	})
 }
 
-// TestServiceRepliesWithJSON: any reply of a service means that it has the message, even if the reply has fields like
-// those of a stream's acknowledgement.
+// TestServiceRepliesWithJSON: any reply of a service is a delivery, even if the reply has the fields of a stream's
+// acknowledgement.
 func TestServiceRepliesWithJSON(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{Attempts: 3}, func(t *testing.T, c *harness.Client) {
@@ -163,7 +163,7 @@ func TestServiceRepliesWithJSON(t *testing.T) {
 func TestExpires(t *testing.T) { // not in parallel: the server is restarted
 	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
-		refused := failing(c, "svc", forever)
+		refused := runFailing(c, "svc", forever)
 		start := time.Now()
 		at := func(d time.Duration) string { return start.Add(d).UTC().Format(time.RFC3339Nano) }
 		c.Publish("delay.5s.orders.x", "in time", message.HeaderExpires, "1ms")
@@ -177,10 +177,10 @@ func TestExpires(t *testing.T) { // not in parallel: the server is restarted
 		time.Sleep(time.Until(start.Add(time.Hour)))
 		b.Replace()
 		time.Sleep(time.Hour)
-		harness.CheckBodies(t, in.Arrivals(), "in time still good to the nanosecond")
-		checkAttempts(t, refused.Arrivals(), start, "5s/ 6s/1") // the next would be at 11s
+		harness.CheckBodies(t, in.Arrivals(), "expires at the nanosecond of the delivery")
+		checkAttempts(t, refused.Arrivals(), start, "5s/ 6s/1") // the next attempt would be at 11s
 		letters := c.DeadLetters()[string(message.Expired)]
-		if got, want := harness.Bodies(letters), "no time to retry too late"; got != want {
+		if got, want := harness.Bodies(letters), "no time for a retry"; got != want {
 			t.Fatalf("expired: %q, want %q", got, want)
 		}
 		for _, l := range letters {

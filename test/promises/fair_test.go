@@ -19,10 +19,11 @@ import (
 )
 
 // maxHeld is the maximum number of messages that a lane holds in memory in these tests. It is the smallest window of
-// package deliver, so each group of targets has the same share of the memory as with the defaults.
+// package deliver, so each group of targets has the same share of the memory as with the default configuration.
 const maxHeld = 2 << 10
 
-// A trouble publishes more messages than a lane holds, for a target that is in trouble. They are due within a second.
+// A trouble publishes more messages than a lane holds, for a slow or silent target. The messages are due within a
+// second.
 type trouble func(c *harness.Client)
 
 // floodWith publishes messages for silent targets of mode stream.
@@ -70,10 +71,10 @@ var troubles = map[string]trouble{
 }
 
 // TestFloodSlowsNobody floods a lane. In the same lane there are ten messages a second for a healthy target, before,
-// during and after the flood. They arrive exactly when they are due, except when a flood begins and fills the lane's
-// memory. Then the lane stops for at most a second if the target answers, or for at most a quarter of a second if it
-// does not, and needs as long again to catch up. All floods together also fill the memory that the lanes share. They
-// fill it again when the returned messages come again.
+// during and after the flood. These arrive exactly at their due times, except when a flood begins and fills the lane's
+// memory. Then the lane stops for at most a second if the flooded target answers, or for at most a quarter of a second
+// if it does not. The lane needs as long again to catch up. All floods together also fill the memory that the lanes
+// share, and fill it again with the retries.
 func TestFloodSlowsNobody(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -105,7 +106,7 @@ type flood struct {
 // checkHealthy expects a healthy target to get its messages on time during the flood.
 func (f flood) checkHealthy(t *testing.T, s *natstest.Server) {
 	t.Helper()
-	const count, every = 1000, 100 * time.Millisecond // until messages come again at the longest retry delay, twice
+	const count, every = 1000, 100 * time.Millisecond // two retries at the longest retry delay
 	harness.StartBroker(t, s, broker.Config{HoldMessages: maxHeld, HoldBytes: 32 << 20})
 	c, healthy := harness.NewClient(t, s), harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")
@@ -133,14 +134,14 @@ func (f flood) checkHealthy(t *testing.T, s *natstest.Server) {
 	}
 	harness.CheckCount(t, arrivals, count)
 	if latest > f.maxStop || sum > f.maxSum {
-		t.Errorf("the healthy target's latest is %s, want %s at most; its messages were late for %s, want %s at most",
+		t.Errorf("the healthy target was late by %s at most, want %s; its messages were late during %s, want %s at most",
 			latest, f.maxStop, sum, f.maxSum)
 	}
 	c.CheckNoDead()
 }
 
-// TestSlowTargetIsBusy: messages that were taken back from a slow target are sent again when the target has room. So
-// the target is always busy, and gets each message once.
+// TestSlowTargetIsBusy: the broker returns messages of a slow target to a retry lane, and sends them when the target
+// has room. So the target is always busy, and gets each message once.
 func TestSlowTargetIsBusy(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -20,9 +20,9 @@ import (
 // httpHeaders are headers of the server's monitoring endpoints, and not of messages.
 var httpHeaders = []string{"Accept-Encoding", "Content-Encoding"}
 
-// TestCanaryHeaders reads the source code of the server and of nats.go for names of headers. Each must be in
-// poison.Headers, and the broker may pass none of them on. A new header in a new version of NATS fails this test; when
-// it is added to poison.Headers, the tests of reserved headers cover it.
+// TestCanaryHeaders searches the source code of the server and of nats.go for names of headers. Each name must be in
+// poison.Headers, and the broker may pass on no such header. A new header in a new version of NATS fails this test. If
+// a maintainer adds the header to poison.Headers, the tests of reserved headers cover it.
 func TestCanaryHeaders(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -45,22 +45,22 @@ func TestCanaryHeaders(t *testing.T) {
 				continue
 			}
 			if !listed[name] {
-				t.Errorf("%s: a header %s that poison.Headers does not have", where, name)
+				t.Errorf("%s: poison.Headers does not have the header %s", where, name)
 			}
 			r, problem := policy.Parse(message.Incoming{Stream: "DELAY_1s", Subject: "delay.1s.x",
 				Header: message.Header{name: {"forged"}}})
 			for kind, h := range map[string]message.Header{"hop": r.HopHeader(), "delivery": r.TargetHeader()} {
 				if vs := h[name]; problem == nil && len(vs) > 0 && vs[0] == "forged" {
-					t.Errorf("%s: a header %s that the broker passes on to a %s", where, name, kind)
+					t.Errorf("%s: the broker passes on the header %s to a %s", where, name, kind)
 				}
 			}
 		}
 	}
-	// These names are written in different ways in the sources: the search must find them all.
+	// The sources spell these names in different ways. The search must find all of them.
 	for _, name := range []string{"Nats-Rollup", "Nats-Trace-Dest", "Nats-Service-Error", "Nats-Last-Consumer",
 		"Nmqtt-Pub", "KV-Operation", "Status", "Description"} {
 		if !found[name] {
-			t.Errorf("%s is not found in the sources any more", name)
+			t.Errorf("the search does not find %s in the sources", name)
 		}
 	}
 }
@@ -131,13 +131,13 @@ func (h headers) noteConstants(n ast.Node) bool {
 }
 
 func (h headers) note(name string, at token.Pos) {
-	if !strings.HasSuffix(name, "-") { // that would be a prefix of several
+	if !strings.HasSuffix(name, "-") { // a prefix of several headers
 		h.found[name] = filepath.Base(h.set.Position(at).String())
 	}
 }
 
-// look records the headers in a node: strings that look like a header, constants with names of headers, and arguments
-// of header functions.
+// look records the headers in a node of the syntax tree: strings that look like a header, constants with names of
+// headers, and arguments of header functions.
 func (h headers) look(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.BasicLit:
@@ -197,7 +197,8 @@ func functionName(e ast.Expr) string {
 	return ""
 }
 
-// headerLike reports whether a string looks like the name of a header. The same functions also take values.
+// headerLike reports whether a string looks like the name of a header, since the arguments of header functions are also
+// values.
 func headerLike(s string) bool {
 	return s != "" && 'A' <= s[0] && s[0] <= 'Z' &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/poison"
 )
 
-// userLines are header lines of a client's own. They accompany every poisonous line, and must arrive unchanged.
+// userLines are ordinary header lines of a client. They accompany every poisonous line, and must arrive unchanged.
 var userLines = []string{
 	"X-Order: 42", "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate: a=b,c=d",
 	"b3: 80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90",
@@ -25,9 +25,9 @@ var userLines = []string{
 }
 
 // TestReservedHeaders publishes each reserved header in each spelling that might hide it, on the raw protocol. It then
-// reads the raw bytes of the message in every place: the next level, a retry lane, the target, and the dead letters.
-// Parsed as the server does and as nats.go does, they have no reserved headers except the broker's own, and all user
-// headers.
+// reads the raw bytes of the message in every place: the next level, a retry lane, the target, and the dead letters. As
+// the server parses these bytes, and as nats.go does, they have all user headers, and no reserved headers except those
+// of the broker.
 func TestReservedHeaders(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -53,23 +53,23 @@ func TestReservedHeaders(t *testing.T) {
 			slices.Concat(hop, failed, []string{"delay-error-code", "delay-error"}), "/1/dead")
 		c.CheckEmptyBut("DELAY_DEAD")
 		if letters := c.DeadLetters(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
-			t.Errorf("there are dead letters of %d codes, want undelivered alone", len(letters))
+			t.Errorf("there are dead letters of %d codes, want only undelivered", len(letters))
 		}
 	})
 }
 
-// vectors are messages with every reserved header in every spelling: by one route they take a hop, by the other they
-// are refused and retried.
+// vectors has messages with every reserved header in every spelling. On one route the messages hop, on the other the
+// target refuses them.
 type vectors struct {
 	c        *harness.Client
 	start    time.Time
-	blocks   map[string]string // the headers of each, by its body
+	blocks   map[string]string // the headers of each message, by its body
 	accepted map[string]bool   // by body
 }
 
 func (v vectors) publish(raw *harness.RawConn) {
 	v.c.T.Helper()
-	numbers := make(map[string]int) // of the publishes, by body
+	numbers := make(map[string]int) // the number of each publish, by its body
 	for _, disguise := range poison.Disguises {
 		for _, line := range poison.Headers {
 			block := "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" + disguise.Lines(line) + "\r\n\r\n"
@@ -93,11 +93,11 @@ func (v vectors) publish(raw *harness.RawConn) {
 		}
 	}
 	if published := 2 * len(poison.Disguises) * len(poison.Headers); all < published*3/4 || all == published {
-		v.c.T.Errorf("%d of %d were stored, want nearly all", all, published)
+		v.c.T.Errorf("the streams stored %d of %d, want nearly all", all, published)
 	}
 }
 
-// check compares the messages in a stream with those that were accepted for one route.
+// check compares the messages in a stream with the accepted messages of one route.
 func (v vectors) check(stream, route string, due time.Duration, set []string, suffix string) {
 	v.c.T.Helper()
 	seen := make(map[string]bool)
@@ -106,10 +106,10 @@ func (v vectors) check(stream, route string, due time.Duration, set []string, su
 			continue
 		}
 		if seen[m.body] || !v.accepted[m.body] {
-			v.c.T.Errorf("%s holds %q twice, or although it was refused", stream, m.body)
+			v.c.T.Errorf("%s has %q twice, or has it although the stream refused it", stream, m.body)
 		}
 		seen[m.body] = true
-		// The client's own id is passed on in a header of ours.
+		// The broker passes on the client's Nats-Msg-Id in Delay-Msg-Id.
 		allowed := set
 		if slices.ContainsFunc(rawLines(v.blocks[m.body], "\n"),
 			func(h rawHeader) bool { return h.name == "Nats-Msg-Id" }) {
@@ -129,7 +129,7 @@ func (v vectors) check(stream, route string, due time.Duration, set []string, su
 
 type rawHeader struct{ name, value string }
 
-// rawLines splits a header block: nats-server ends a line at CRLF alone, nats.go at LF.
+// rawLines splits a header block. For nats-server only CRLF ends a line, for nats.go also LF.
 func rawLines(block, eol string) []rawHeader {
 	var all []rawHeader
 	for _, l := range strings.Split(block, eol)[1:] {
@@ -140,9 +140,9 @@ func rawLines(block, eol string) []rawHeader {
 	return all
 }
 
-// folded returns a name as a very tolerant parser might read it: in lower case, and without characters that are invalid
-// in a name.
-func folded(name string) string {
+// foldName returns a name as a very tolerant parser might read it: in lower case, without the characters that are
+// invalid in a name.
+func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case 'A' <= r && r <= 'Z':
@@ -154,14 +154,14 @@ func folded(name string) string {
 	}, name)
 }
 
-// checkRaw fails for each reserved header that is not in the set, occurs twice, or has a wrong value, and for each user
-// header that was changed.
+// checkRaw fails for each reserved header that is not allowed, occurs twice, or has a wrong value, and for each changed
+// user header.
 func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due time.Time, suffix string) {
 	t.Helper()
 	reserved := make(map[string]string)
 	var user []string
 	for _, l := range lines {
-		name := folded(l.name)
+		name := foldName(l.name)
 		switch {
 		case strings.HasPrefix(name, "nats-"), strings.HasPrefix(name, "nmqtt-"), strings.HasPrefix(name, "delay-"),
 			name == "status", name == "description", name == "kv-operation":
@@ -223,7 +223,7 @@ func rawMessages(c *harness.Client, stream string) []rawMessage {
 			c.T.Fatalf("read %s: %v", stream, err)
 		}
 		if answer.Error != nil {
-			if answer.Error.ErrCode != 10037 { // no message found
+			if answer.Error.ErrCode != 10037 { // the server found no message
 				c.T.Fatalf("read %s: %s", stream, m.Data)
 			}
 			return all

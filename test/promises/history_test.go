@@ -22,8 +22,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Changes to streams under a running broker do not stop it. Messages that were accepted and still exist arrive, and so
-// do later ones.
+// In these tests, streams change under a running broker, which continues. Accepted messages that still exist arrive,
+// and later messages also.
 
 // TestConsumerDeleted deletes the broker's consumers.
 func TestConsumerDeleted(t *testing.T) {
@@ -49,7 +49,7 @@ func TestConsumerDeleted(t *testing.T) {
 	})
 }
 
-// TestStreamPurged purges a level. Messages that the broker had read still arrive, and so do later ones.
+// TestStreamPurged purges a level. Messages that the broker had read still arrive, and later messages also.
 func TestStreamPurged(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client) {
@@ -69,7 +69,7 @@ func TestStreamPurged(t *testing.T) {
 }
 
 // TestStreamRecreated deletes a level after many messages and creates it again. The sequences of the new stream begin
-// with one, and the position in the old stream must not purge anything there.
+// with one. The broker must not purge the new stream by its position in the old stream.
 func TestStreamRecreated(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client) {
@@ -79,7 +79,7 @@ func TestStreamRecreated(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		level := c.Stream("DELAY_1s")
-		c.Publish("delay.1s.orders.held", "held") // on the wheel when its stream goes
+		c.Publish("delay.1s.orders.held", "held") // this message is on the wheel when the stream is deleted
 		synctest.Wait()
 		c.Remove("DELAY_1s")
 		synctest.Wait() // the server removes the files of a stream after its answer
@@ -100,8 +100,8 @@ func TestStreamRecreated(t *testing.T) {
 	})
 }
 
-// TestServerRestored sets the server's data back to an earlier state, as a restore from a backup or a power failure
-// does. The server then uses some sequences again.
+// TestServerRestored resets the server's data to an earlier state, as a restore from a backup or a power failure may
+// do. Afterwards the server uses some sequences again.
 func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTimers
 	dir, backup := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
@@ -118,7 +118,7 @@ func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTim
 		for i := range 20 {
 			c.Publish("delay.1m.orders.x", fmt.Sprintf("forgotten%02d", i))
 		}
-		time.Sleep(10 * time.Second) // read, and on the wheel
+		time.Sleep(10 * time.Second) // the broker has read the messages, which are on the wheel
 		s.Stop()
 		natstest.NoError(t, os.RemoveAll(dir+"/jetstream"))
 		natstest.NoError(t, os.CopyFS(dir, os.DirFS(backup)))
@@ -138,8 +138,8 @@ func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTim
 }
 
 // TestForgedHopID: a client publishes messages under the id of another message's next hop. The level then answers
-// "duplicate" to the hop, with the sequence of the client's message. If the broker believed that, the message would be
-// lost.
+// "duplicate" to the hop, with the sequence of the client's message. If the broker believed this answer, the message
+// would be lost.
 func TestForgedHopID(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, b *harness.Instance) {
@@ -168,8 +168,8 @@ func TestForgedHopID(t *testing.T) {
 	})
 }
 
-// deliverSecond returns when the second of two messages has arrived. The first one waits in front of it in the lane, so
-// that no purge can remove the second after its delivery.
+// deliverSecond returns when the second of two messages has arrived. The first message waits before it in the lane, so
+// no purge removes the second message after its delivery.
 func deliverSecond(c *harness.Client) *harness.Inbox {
 	c.T.Helper()
 	in := c.Subscribe("orders.>")
@@ -194,7 +194,7 @@ func TestAckLost(t *testing.T) {
 		harness.CheckBodies(t, seen, "first second×2")
 		for _, a := range seen[1:] {
 			if a.Body == "second" && (a.ID != seen[0].ID || a.Header.Get("Nats-Msg-Id") != a.ID) {
-				t.Errorf("the duplicates have ids %q and %q, want the same", seen[0].ID, a.ID)
+				t.Errorf("the duplicates have the ids %q and %q, want one id", seen[0].ID, a.ID)
 			}
 		}
 	})
@@ -219,7 +219,7 @@ func TestUnacknowledgedStays(t *testing.T) {
 	})
 }
 
-// TestCleanStopNoDuplicates stops the broker in the situation of TestAckLost. No message comes twice, not even to a
+// TestCleanStopNoDuplicates stops the broker in the situation of TestAckLost. No message arrives twice, not even at a
 // core subscriber.
 func TestCleanStopNoDuplicates(t *testing.T) {
 	t.Parallel()
@@ -234,9 +234,9 @@ func TestCleanStopNoDuplicates(t *testing.T) {
 	})
 }
 
-// TestDeposedLeaderRepeatsNothing: a leader was paused, continues, and does not know yet that another one was elected.
-// For a while it answers with an old state of the stream. The broker does not take that for a new stream: it reads
-// nothing again, and no message comes twice.
+// TestDeposedLeaderRepeatsNothing: a paused leader continues, and does not know that another server was elected. For
+// some time it answers with an old state of the stream. The broker does not take this state for a new stream: it reads
+// no message again, and no message arrives twice.
 func TestDeposedLeaderRepeatsNothing(t *testing.T) {
 	for _, staleTime := range []time.Duration{0, 300 * time.Millisecond, 5 * time.Second, 9 * time.Second} {
 		t.Run(staleTime.String(), func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestDeposedLeaderRepeatsNothing(t *testing.T) {
 					c.Publish("delay.10s.orders.x", fmt.Sprint(100+i))
 					time.Sleep(10 * time.Millisecond)
 				}
-				time.Sleep(7990 * time.Millisecond) // the first are about to be due
+				time.Sleep(7990 * time.Millisecond) // the first messages are almost due
 				mu.Lock()
 				stale, until = before.Data, time.Now().Add(staleTime)
 				mu.Unlock()
@@ -276,7 +276,7 @@ func TestDeposedLeaderRepeatsNothing(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if answers == 0 && staleTime > 0 {
-					t.Error("the leader was never asked")
+					t.Error("the broker sent no request to the leader")
 				}
 			})
 		})
@@ -284,8 +284,8 @@ func TestDeposedLeaderRepeatsNothing(t *testing.T) {
 }
 
 // TestPurgeOfReplacedStream: before it purges a stream, a broker checks that the stream is still the one it read. The
-// test delays the answer to that check. Meanwhile it deletes the stream, creates it again and stores as many messages.
-// The purge must not remove those.
+// test delays the answer to that check. During the delay, it deletes the stream, creates it again and stores the same
+// number of messages. The purge must not remove the new messages.
 func TestPurgeOfReplacedStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
@@ -308,7 +308,7 @@ func TestPurgeOfReplacedStream(t *testing.T) {
 				if err := c.JS.DeleteStream(context.Background(), "DELAY_10s"); err != nil {
 					t.Errorf("delete: %v", err)
 				}
-				time.Sleep(100 * time.Millisecond) // the server removes the files in its own time
+				time.Sleep(100 * time.Millisecond) // the server removes the files asynchronously
 				if _, err := c.JS.CreateStream(context.Background(), stream.CachedInfo().Config); err != nil {
 					t.Errorf("create again: %v", err)
 				}
@@ -326,7 +326,7 @@ func TestPurgeOfReplacedStream(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		stream := c.Stream("DELAY_10s")
 		if got := stream.CachedInfo().State.Msgs; got != 60 {
-			t.Errorf("%d of 60 new messages are stored while they wait", got)
+			t.Errorf("the stream has %d of 60 pending new messages", got)
 		}
 		time.Sleep(time.Minute)
 		if armed.Load() {

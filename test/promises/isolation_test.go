@@ -24,7 +24,7 @@ func TestSilentTargetSlowsNobody(t *testing.T) {
 	harness.Bubble(t, broker.Config{HoldMessages: 2 << 10}, func(t *testing.T, c *harness.Client) {
 		c.SilentTarget("silent.x")
 		c.Target("ORDERS", "orders.>")
-		for range 30 { // in 3 s; the first refusal comes after 5 s
+		for range 30 { // due in 3 s; the first refusal is after 5 s
 			c.PublishMany("delayin.100ms.silent.x", 500, message.HeaderDeliver, "stream")
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -33,14 +33,15 @@ func TestSilentTargetSlowsNobody(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		if got := c.Arrivals("ORDERS"); len(got) != 1 || !got[0].At.Equal(start.Add(100*time.Millisecond)) {
-			t.Errorf("the healthy target has %d messages when its one is due, want it", len(got))
+			t.Errorf("the healthy target has %d messages at the due time of its message, want 1", len(got))
 		}
 	})
 }
 
-// TestTroubleBesideHealthy runs a healthy target beside four others under load: a full stream, a missing one, one that
-// never acknowledges, and a service that never replies. The healthy target gets everything at the instant it is due. No
-// message for the others is lost: each becomes one dead letter, or was stored before the stream was full.
+// TestTroubleBesideHealthy runs a healthy target under load beside four other targets: a full stream, a missing stream,
+// a subscriber that never acknowledges, and a service that never replies. The healthy target gets each message exactly
+// at its due time. No message for the other targets is lost: each becomes one dead letter, or was stored before the
+// stream was full.
 func TestTroubleBesideHealthy(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -89,16 +90,17 @@ func TestTroubleBesideHealthy(t *testing.T) {
 	})
 }
 
-// TestCrashRepeatsLittle: one message that cannot be delivered is in front of many that can. The commit cannot pass it,
-// yet a crash repeats only the deliveries of the last seconds.
+// TestCrashRepeatsLittle: an undeliverable message is before many delivered messages of a lane. Still, a crash repeats
+// only the deliveries of the last seconds.
 func TestCrashRepeatsLittle(t *testing.T) {
 	t.Parallel()
-	for rate, maxDuplicates := range map[int]int{10: 52, 1000: 6000} { // per second, and of the last 5 or 6 seconds
+	// Messages a second, and the maximum number of the last 5 or 6 seconds.
+	for rate, maxDuplicates := range map[int]int{10: 52, 1000: 6000} {
 		if rate > 10 && testing.Short() {
 			continue
 		}
 		natstest.Subtest(t, fmt.Sprint(rate, " a second"), func(t *testing.T, s *natstest.Server) {
-			const seconds = 14 // for as long as the first message is stuck
+			const seconds = 14 // while the first message is undelivered
 			b, c := harness.Start(t, s, broker.Config{})
 			c.SilentTarget("silent.x")
 			in := c.Subscribe("orders.>")
@@ -112,14 +114,15 @@ func TestCrashRepeatsLittle(t *testing.T) {
 			harness.StartBroker(t, s, broker.Config{})
 			time.Sleep(time.Second)
 			if again := len(in.Arrivals()) - before; before != rate*seconds || again > maxDuplicates {
-				t.Errorf("of %d messages, %d were delivered again after the crash; want at most %d", before, again, maxDuplicates)
+				t.Errorf("%[2]d of %[1]d messages were delivered again after the crash, want at most %[3]d", before, again,
+					maxDuplicates)
 			}
 		})
 	}
 }
 
-// TestCleanStopAfterReconnect restarts the server, and thus replaces a lane's consumer, while the owner holds as many
-// messages as it may and reads nothing. Deliveries are still committed, and a clean stop repeats none.
+// TestCleanStopAfterReconnect restarts the server, and thus replaces a lane's consumer, while the owner holds its
+// maximum number of messages and reads nothing. Deliveries are still committed, and a clean stop repeats none.
 func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, c := harness.Start(t, s, broker.Config{})
@@ -133,7 +136,7 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 		time.Sleep(time.Until(start.Add(time.Hour + 10*time.Minute)))
 		level := c.Stream("DELAY_1h")
 		if got := level.CachedInfo().State.Msgs; got != 700 {
-			t.Errorf("ten minutes after 300 were delivered the level holds %d, want 700", got)
+			t.Errorf("ten minutes after 300 deliveries the level has %d messages, want 700", got)
 		}
 		b.Stop()
 		harness.StartBroker(t, s, broker.Config{})
@@ -144,7 +147,7 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 }
 
 // TestLateAcknowledgement: a level stores messages but does not acknowledge. The broker repeats the hop into the same
-// level, which recognises the duplicate. Another level could not.
+// level, which recognises the duplicate. Another level could not recognise it.
 func TestLateAcknowledgement(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -163,8 +166,8 @@ func TestLateAcknowledgement(t *testing.T) {
 	})
 }
 
-// TestDeadLettersFull: the stream of dead letters is full. The log stays short, nothing is lost, and the letters are
-// stored when there is room.
+// TestDeadLettersFull: while the stream of dead letters is full, the log has few lines and no message is lost. The
+// broker stores the letters when the stream has room.
 func TestDeadLettersFull(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 )
 
 // restartUnderLoad ends a broker several times under load, at different moments, and starts it again. It returns the
-// broker that runs and the load that goes on.
+// running broker and the running load.
 func restartUnderLoad(
 	t *testing.T, p *natstest.Process, nc *nats.Conn, times int, end func(*natstest.Process), env []string,
 ) (*natstest.Process, *harness.Load) {
@@ -27,7 +27,7 @@ func restartUnderLoad(
 }
 
 // TestNothingLostOnKill kills the broker several times under load. No message is lost or early, and a stream with a
-// duplicate window has one copy of each.
+// duplicate window has each message once.
 func TestNothingLostOnKill(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunListening(t)
@@ -53,7 +53,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	const kills = 3
 	p, l := restartUnderLoad(t, p, c.NC, kills, (*natstest.Process).Crash, env)
 	c.AwaitCount("ORDERS", l.End(kills*harness.LoadRate/2), natstest.Timeout)
-	time.Sleep(5 * time.Second) // for messages that were stored but not acknowledged
+	time.Sleep(5 * time.Second) // also for messages that were stored and not acknowledged
 	l.CheckHistory(c.Arrivals("ORDERS"))
 	p.Terminate()
 }

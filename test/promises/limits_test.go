@@ -17,9 +17,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFloodOfOneTarget publishes 3,000 messages, due at one instant, for a target with a rate of 50 a second. They
-// arrive at exactly that rate, also across a restart of the broker. Two hundred messages for other targets, due
-// meanwhile, are all on time.
+// TestFloodOfOneTarget publishes 3,000 messages with the same due time, for a target with a rate of 50 a second. They
+// arrive at exactly that rate, also after a restart of the broker. Two hundred messages for other targets, due at the
+// same time, are all on time.
 func TestFloodOfOneTarget(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -57,28 +57,28 @@ func TestFloodOfOneTarget(t *testing.T) {
 	})
 }
 
-// TestPendingLimits: a full level refuses messages of clients, but none that are already on their way. If the limit is
-// set below the number of messages in a level, nothing is removed.
+// TestPendingLimits: a full level refuses messages of clients, but not hops. If the new limit of a level is below its
+// number of messages, no message is removed.
 func TestPendingLimits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, c := harness.Start(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m"), MaxPending: 100})
 		in := c.Subscribe("orders.>")
 		start := time.Now()
-		c.Publish("delayin.21m.orders.x", "chained") // its second hop is into a full level
+		c.Publish("delayin.21m.orders.x", "chained") // the second hop of this message is into a full level
 		synctest.Wait()
 		for range 99 {
 			c.Publish("delay.10m.orders.x", "x")
 		}
 		err := c.TryPublish("delay.10m.orders.x", "one too many")
 		if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") {
-			t.Errorf("got %v, want a refusal that says so", err)
+			t.Errorf("got %v, want a refusal with the reason", err)
 		}
 		b.Stop()
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m"), MaxPending: 10})
 		level := c.Stream("DELAY_10m")
 		if info := level.CachedInfo(); info.State.Msgs != 100 || info.Config.MaxMsgs != 10 {
-			t.Errorf("the level holds %d and may hold %d, want 100 and 10", info.State.Msgs, info.Config.MaxMsgs)
+			t.Errorf("the level has %d messages and the limit %d, want 100 and 10", info.State.Msgs, info.Config.MaxMsgs)
 		}
 		harness.CheckExactly(t, in, start.Add(21*time.Minute), 99)
 		harness.CheckBodies(t, in.Arrivals(), "chained x×99")
@@ -88,11 +88,11 @@ func TestPendingLimits(t *testing.T) {
 }
 
 // TestTooLargeToRetry: a message fits into its level as the client publishes it, but not with the headers that the
-// broker adds. When its delivery fails for good, it still becomes a dead letter.
+// broker adds. After its last refusal, it still becomes a dead letter.
 func TestTooLargeToRetry(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{Attempts: 3}, func(t *testing.T, c *harness.Client) {
-		in := failing(c, "svc", forever)
+		in := runFailing(c, "svc", forever)
 		c.Publish("delay.1s.svc", strings.Repeat("x", int(c.NC.MaxPayload())-4096-200), message.HeaderDeliver,
 			"request")
 		time.Sleep(10 * time.Minute)
@@ -101,8 +101,8 @@ func TestTooLargeToRetry(t *testing.T) {
 	})
 }
 
-// TestRateAfterOutage: messages were put off while their target's stream had no room. Afterwards they are delivered
-// within the rate, together with those that become due.
+// TestRateAfterOutage: messages wait while their target's stream has no room. Afterwards the broker delivers them
+// within the rate, together with the messages that become due.
 func TestRateAfterOutage(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -121,7 +121,7 @@ func TestRateAfterOutage(t *testing.T) {
 			_ = m.Respond([]byte(answer))
 		})
 		c.PublishMany("delay.10s.slow.x", flood)
-		time.Sleep(20 * time.Minute) // more than the outage and 400 s at the rate
+		time.Sleep(20 * time.Minute) // longer than the outage, and than 400 s at the rate
 		for second, n := range asked {
 			if n > rate {
 				t.Fatalf("in second %s the target got %d requests, want at most %d", second, n, rate)

@@ -22,18 +22,20 @@ import (
 //
 //	go test ./test/promises -run TestMemoryOfABacklog -v -timeout 30m -memory.backlog 5120
 //
-// DELAYBROKER_BINARY may name a script that enters a control group with a hard limit before it becomes the broker.
-var backlog = flag.Int("memory.backlog", 200, "mebibytes that are overdue when TestMemoryOfABacklog starts its broker")
+// DELAYBROKER_BINARY may have the path of a script that enters a control group with a hard limit and then executes the
+// broker.
+var backlog = flag.Int("memory.backlog", 200,
+	"mebibytes of overdue messages at the start of the broker in TestMemoryOfABacklog")
 
-// TestMemoryOfABacklog starts a broker on many lanes whose messages became due while no broker ran: several times as
-// many as it may hold in memory. The targets are healthy, silent, and refusing. The broker's memory stays below the
-// limits of the manifests, and the healthy target gets all its messages.
+// TestMemoryOfABacklog starts a broker on many lanes whose messages became due while no broker ran. The messages have
+// several times the bytes that the broker may hold in memory. The targets are healthy, silent, and refusing. The
+// broker's memory stays below the limits of the manifests, and the healthy target gets all its messages.
 func TestMemoryOfABacklog(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name         string
 		limit, lanes int // in MiB
-		size         int // of a message
+		size         int // bytes of a message
 		maxCount     int
 	}{
 		{"sidecar, small messages", 128, 8, 100, 60_000},
@@ -60,7 +62,7 @@ func TestMemoryOfABacklog(t *testing.T) {
 				Discard: jetstream.DiscardNew}
 			c.Create(refusing)
 			healthy := publishBacklog(c, names, tt.size, tt.maxCount)
-			time.Sleep(2 * time.Second) // until the last is overdue
+			time.Sleep(2 * time.Second) // until the last message is overdue
 			p := natstest.StartBroker(t, env...)
 			started := time.Now()
 			for arrived := uint64(0); arrived < healthy || time.Since(started) < 8*time.Second; {
@@ -71,7 +73,7 @@ func TestMemoryOfABacklog(t *testing.T) {
 				}
 			}
 			peak := peakOf(t, p.Pid)
-			t.Logf("%d MiB at the most, all for healthy targets delivered after %s", peak,
+			t.Logf("%d MiB at the most, all messages for healthy targets delivered after %s", peak,
 				time.Since(started).Round(time.Second))
 			if peak > tt.limit {
 				t.Errorf("the broker took %d MiB, want at most %d", peak, tt.limit)
@@ -80,8 +82,8 @@ func TestMemoryOfABacklog(t *testing.T) {
 	}
 }
 
-// publishBacklog publishes a backlog to the lanes in turn. A third of it is for a healthy target, a third for a silent
-// one, and a third for a refusing one. It returns the number of messages for the healthy target.
+// publishBacklog publishes a backlog to the lanes in turn. A third of the backlog is for a healthy target, a third for
+// a silent target, and a third for a target that refuses. It returns the number of messages for the healthy target.
 func publishBacklog(c *harness.Client, lanes []string, size, maxCount int) (healthy uint64) {
 	c.T.Helper()
 	targets := []string{"orders.x", "silent.x", "full.x"}

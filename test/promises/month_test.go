@@ -27,11 +27,11 @@ var (
 // monthSecrets are the secrets before and after the rotation.
 var monthSecrets = [2]string{"the first secret of the shop", "the second secret of the shop"}
 
-// TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled. There are
-// reminders, series through a change of clocks, a target that is down for a night, a pause, a rate, restarts, another
-// secret, and other levels. At the end nothing is lost, early, doubled or revived. Streams, goroutines and
-// memory are as they were after the first day. Two brokers write a heartbeat each second of the month, which takes some
-// ten times as long:
+// TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled. The shop has
+// reminders, series through a change of the local clocks, a target that is down for a night, a pause, a rate, restarts,
+// another secret, and other levels. At the end no message is lost, early or duplicated, and no cancelled timer has
+// fired. Streams, goroutines and memory are as they were after the first day. Two brokers write a heartbeat each second
+// of the month, which takes some ten times as long:
 //
 //	go test ./test/promises -run TestAMonth -month.days 32 -timeout 1h
 //	go test ./test/promises -run TestAMonth -month.days 32 -month.brokers 2 -timeout 4h
@@ -40,7 +40,7 @@ func TestAMonth(t *testing.T) {
 	if *monthDays%4 != 0 || *monthDays < 4 || *monthBrokers < 1 || *monthBrokers > 2 {
 		t.Fatal("-month.days: write a multiple of four; -month.brokers: write 1 or 2")
 	}
-	// No other test runs. On one processor, the goroutines of server and broker hand over to each other at half the cost.
+	// No other test runs. On one processor, a switch between the goroutines of server and broker costs half.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dir := natstest.Dir(t)
 	natstest.DropTimers()
@@ -62,15 +62,15 @@ type month struct {
 	server  *natstest.Server
 	cfg     broker.Config
 	brokers []*harness.Instance
-	size    int // of the fleet
-	retired int // brokers that were stopped: the test keeps each until it ends, with its memory
+	size    int // the running brokers
+	retired int // the number of stopped brokers, whose memory the test keeps until its end
 	days    int
-	day     int // of this month, from 0
+	day     int // the day of this month, from 0
 	random  *rand.Rand
 	begin   time.Time
 
 	orders    int
-	due       map[string]time.Time   // of each message that has to arrive, by its body
+	due       map[string]time.Time   // the due time of each message that must arrive, by its body
 	cancelled map[string]bool        // by body
 	series    map[string][]time.Time // the rounds of each key
 	arrived   []harness.Arrival      // without headers
@@ -105,7 +105,7 @@ func newMonth(t *testing.T, dir string, size, days int) *month {
 	return m
 }
 
-// recur begins a series, and records the times at which it must fire.
+// recur sets a series, and records the times at which the series must fire.
 func (m *month) recur(key string, headers ...string) {
 	m.T.Helper()
 	m.Publish("delaytimer."+key+".shop.report", key, headers...)
@@ -147,7 +147,7 @@ func (m *month) restart(change func(*broker.Config)) {
 	}
 }
 
-// liveADay lets the shop sell for a day. The events of the month are at fixed hours, spread over its days.
+// liveADay runs the shop for a day. The events of the month are at fixed hours of its days.
 func (m *month) liveADay() {
 	m.T.Helper()
 	for hour := range 24 {
@@ -170,7 +170,7 @@ func (m *month) liveADay() {
 	}
 }
 
-// event plays the event of an hour. Four days have all events; longer months repeat them.
+// event plays the event of an hour. Four days have all events, and longer months repeat the events.
 func (m *month) event(hour int) {
 	m.T.Helper()
 	switch at := [2]int{m.day % 4, hour}; at {
@@ -185,10 +185,10 @@ func (m *month) event(hour int) {
 		m.Target("MAIL", "mail.>")
 	case [2]int{1, 10}:
 		m.operate(harness.MustPause, "shop.promo")
-		m.operate(harness.MustPause, "shop.held") // through the rotation of the secret
+		m.operate(harness.MustPause, "shop.held") // lasts through the rotation of the secret
 	case [2]int{1, 13}:
 		m.operate(harness.MustResume, "shop.promo")
-	case [2]int{1, 15}: // the server restarts, and its brokers stay
+	case [2]int{1, 15}: // only the server restarts
 		m.server.Restart(20 * time.Second)
 		time.Sleep(10 * time.Second)
 	case [2]int{1, 17}: // a newsletter to many, at the target's rate
@@ -201,7 +201,7 @@ func (m *month) event(hour int) {
 		m.restart(func(c *broker.Config) { c.Secrets = []string{m.secret(1), m.secret(0)} })
 	case [2]int{2, 20}: // the weekly restart
 		m.restart(func(*broker.Config) {})
-	case [2]int{2, 23}: // the longest delay is over since the new secret seals
+	case [2]int{2, 23}: // the new secret has been sealing for longer than the longest delay
 		m.restart(func(c *broker.Config) { c.Secrets = []string{m.secret(1)} })
 	case [2]int{3, 10}:
 		m.publishIn(fmt.Sprintf("held-%d", m.day), "shop.held", time.Second)
@@ -217,7 +217,7 @@ func (m *month) event(hour int) {
 // secret returns the secret in use on this day, or the next one.
 func (m *month) secret(next int) string { return monthSecrets[(m.day/4+next)%2] }
 
-// order sells something: a timeout that most cancel, a reminder, and now and then a mail.
+// order sets a timeout, which most customers cancel, and a reminder, and sometimes sends a mail.
 func (m *month) order() {
 	m.T.Helper()
 	m.orders++
@@ -237,13 +237,13 @@ func (m *month) order() {
 	switch n := m.random.IntN(20); {
 	case n < 16: // paid
 		if m.PublishIf(g, subject, "", "Delay-Cancel", "paid") == 0 {
-			m.T.Errorf("%s: a cancel half an hour before it is due is refused", id)
+			m.T.Errorf("%s: the stream refused a cancel half an hour before the due time", id)
 		}
 		m.cancelled[id] = true
 		return
 	case n < 18: // the customer asks for more time
 		if m.PublishIf(g, subject, id, "Delay-For", "45m") == 0 {
-			m.T.Errorf("%s: a move half an hour before it is due is refused", id)
+			m.T.Errorf("%s: the stream refused a move half an hour before the due time", id)
 		}
 		due = time.Now().Add(45 * time.Minute)
 	}
@@ -258,7 +258,7 @@ func (m *month) publishIn(body, target string, in time.Duration) {
 	m.due[body] = time.Now().Add(in)
 }
 
-// operate has an operator pause or resume a pattern.
+// operate pauses or resumes a pattern, as an operator.
 func (m *month) operate(verb func(testing.TB, *inspect.Inspector, string), pattern string) {
 	m.T.Helper()
 	i, err := inspect.Open(m.server.Connect(), m.cfg)
@@ -277,7 +277,7 @@ func (m *month) collect(stream string) {
 	m.Purge(stream)
 }
 
-// usage holds the figures that must not grow from day to day.
+// usage has the figures that must not grow from day to day.
 type usage struct {
 	Streams, Consumers, Goroutines int
 	Heap                           int // bytes
@@ -320,7 +320,7 @@ func (m *month) check() {
 		seen[a.Body] = true
 		switch want, ok := m.due[a.Body]; {
 		case m.cancelled[a.Body]:
-			t.Errorf("%s was cancelled, and arrived at %s", a.Body, a.At)
+			t.Errorf("%s arrived at %[2]s, although it was cancelled", a.Body, a.At)
 		case !ok || !a.Due.Equal(want):
 			t.Errorf("%s was due at %s, want %s", a.Body, a.Due, want)
 		}

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNeverEarlyOnTime publishes one message to every level, and receives each at the nanosecond it is due.
+// TestNeverEarlyOnTime publishes one message to every level. Each message arrives exactly at its due time.
 func TestNeverEarlyOnTime(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -24,8 +24,8 @@ func TestNeverEarlyOnTime(t *testing.T) {
 	longer := func(than time.Duration) int {
 		return slices.IndexFunc(all, func(l levels.Level) bool { return l.Delay > than })
 	}
-	// Idle lanes cost processor time, under fake time too. So the levels of hours and of days have brokers of their own,
-	// with one retry lane, and no broker runs while nothing becomes due for days.
+	// Idle lanes cost processor time, under fake time too. So separate brokers serve the levels of hours and of days, with
+	// one retry lane. No broker runs during the days in which no message is due.
 	hours, days := longer(2*time.Hour), longer(24*time.Hour)
 	for _, part := range [][]levels.Level{all[:hours], all[hours:days], all[days:]} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -38,7 +38,7 @@ func TestNeverEarlyOnTime(t *testing.T) {
 			}
 			b, c := harness.Start(t, s, cfg)
 			in := c.Subscribe("orders.>")
-			time.Sleep(123_456_789) // times need not be round
+			time.Sleep(123_456_789) // the due time need not be a full second
 			accepted := time.Now()
 			for _, l := range part {
 				c.Publish("delay."+l.Name+".orders.expire", l.Name)
@@ -58,15 +58,16 @@ func TestNeverEarlyOnTime(t *testing.T) {
 	}
 }
 
-// TestChains: messages that pass several levels arrive at the nanosecond they are due. A message may pass one level
-// several times within its duplicate window. Each hop needs its own id; otherwise the server answers "duplicate" to the
-// second one, and the message is lost.
+// TestChains: messages that pass several levels arrive exactly at their due times. A message may pass one level several
+// times within its duplicate window. Each hop needs its own id; otherwise the server answers "duplicate" to the second
+// one, and the message is lost.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	for subject, ladder := range map[string]string{
 		"delay.5h": harness.Levels, "delayin.1h59m59s999ms": harness.Levels, "delayin.1500ms": harness.Levels,
 		"delay.90s": harness.Levels, "delay.2d": harness.Levels, "delayin.50ms": harness.Levels,
-		"delayin.60h": "1s 1h 1d", // passes the longest level twice; idle lanes cost processor time
+		// This message passes the longest level twice; a ladder with fewer idle lanes costs less processor time.
+		"delayin.60h": "1s 1h 1d",
 		"delayin.20s": "1s",
 	} {
 		natstest.Subtest(t, subject, func(t *testing.T, s *natstest.Server) {
@@ -114,7 +115,8 @@ func TestAbsoluteTimes(t *testing.T) {
 	})
 }
 
-// TestRandomDelays sends 3,000 messages of random delays: each comes once, in due order, when it is due.
+// TestRandomDelays sends 3,000 messages with random delays. Each arrives once, at its due time, in the order of due
+// times.
 func TestRandomDelays(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

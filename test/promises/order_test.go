@@ -37,9 +37,9 @@ func TestOldestDueFirstWithinASecond(t *testing.T) {
 	})
 }
 
-// TestOldestDueFirstInEveryLane plays the end of 35 seconds without a broker, at 500 messages a second for many levels
-// and the intake, all to one target. Within a lane, the order of due times is strict. Across lanes, no message comes
-// after one that was due more than a tenth of a second later.
+// TestOldestDueFirstInEveryLane starts a broker after 35 seconds without a broker, with 500 messages a second to one
+// target in many levels and the intake. Within a lane, the messages arrive in the order of due times. Across lanes, a
+// message arrives before every message that was due more than a tenth of a second later.
 func TestOldestDueFirstInEveryLane(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -81,10 +81,10 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 				t.Fatalf("%s arrived at %s, want all overdue messages at %s", m.Body, m.At, back)
 			}
 			if m.Due.Before(lanes[m.Body]) {
-				t.Fatalf("number %d, %s, was due %s, and one before it in its lane %s", i, m.Body, m.Due, lanes[m.Body])
+				t.Fatalf("number %d, %s, was due %s, and an earlier number of the same lane %s", i, m.Body, m.Due, lanes[m.Body])
 			}
 			if latest.Sub(m.Due) > 100*time.Millisecond {
-				t.Fatalf("number %d, %s, was due %s, one before it %s", i, m.Body, m.Due, latest)
+				t.Fatalf("number %d, %s, was due %s, an earlier number %s", i, m.Body, m.Due, latest)
 			}
 			lanes[m.Body] = m.Due
 			if m.Due.After(latest) {
@@ -98,15 +98,16 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 	})
 }
 
-// TestOldestDueFirstBeyondMemory: a level has many times more overdue messages than fit into memory. Some of them came
-// by a hop, and are due later than their neighbours. All are sent in the order of their due times.
+// TestOldestDueFirstBeyondMemory: a level has many times more overdue messages than fit into memory. Some of these
+// messages came by a hop, and are due later than their neighbours. The broker sends all in the order of their due
+// times.
 func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a, c := harness.Start(t, s, broker.Config{Ladder: harness.Ladder(t, "10s 1m")})
 		c.Target("ORDERS", "orders.>")
-		for range 50 { // these hop into 10s, due up to ten seconds after they leave it
+		for range 50 { // these messages hop into the level 10s, and are due up to ten seconds after its end
 			c.Publish("delayin.19s.orders.x", "")
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -132,15 +133,16 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	})
 }
 
-// TestSpillMakesNothingLate: the intake holds as many messages as it may. It stores messages that are due much later in
-// levels. No level is longer than the remaining time, so no message waits there behind messages that are due later.
+// TestSpillMakesNothingLate: while the broker holds the maximum number of the intake's messages in memory, it stores
+// messages that are due much later in levels. No level is longer than the remaining time, so no message waits there
+// behind messages that are due later.
 func TestSpillMakesNothingLate(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1m 10m 1h"), HoldMessages: 512}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
-		c.PublishMany("delay.1m.orders.level", 1000) // so that the level, which holds 256, reads no further
+		c.PublishMany("delay.1m.orders.level", 1000) // with 256 messages in memory, the level reads no further
 		time.Sleep(time.Second)
 		const count = 2000
 		for i := range count {
@@ -153,7 +155,7 @@ func TestSpillMakesNothingLate(t *testing.T) {
 }
 
 // TestPrefixChanged: after a change of the prefix, messages of the old prefix wait, and the log reports them once. They
-// arrive when the prefix is changed back.
+// arrive after a change back to the old prefix.
 func TestPrefixChanged(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const words = "messages of another prefix wait, and no broker reads them"
@@ -166,7 +168,7 @@ func TestPrefixChanged(t *testing.T) {
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
 		c.Publish("delay.1m.orders.x", "x")
-		if b, of := start("beside"); said+of != 0 { // whose messages are read by a broker
+		if b, of := start("beside"); said+of != 0 { // another broker reads the messages of this prefix
 			t.Errorf("although another broker reads the messages, the log reports them %d times", said+of)
 		} else {
 			b.Stop()

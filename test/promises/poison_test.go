@@ -43,9 +43,9 @@ func TestPoison(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		p.wantDelivered(healthy)
+		p.checkDelivered(healthy)
 		harness.CheckBodies(t, named.Arrivals(), "clean")
-		p.wantDeadLetters()
+		p.checkDeadLetters()
 		p.CheckEmptyBut("DELAY_DEAD")
 	})
 }
@@ -54,7 +54,7 @@ func TestPoison(t *testing.T) {
 type poisoner struct {
 	*harness.Client
 	raw   *harness.RawConn
-	dead  map[string]int // expected number of dead letters, by code
+	dead  map[string]int // the expected number of dead letters, by code
 	clean int            // messages of which the harmful part is removed
 	start time.Time
 }
@@ -82,7 +82,7 @@ func (p *poisoner) emptyBodies() {
 	}
 }
 
-// badHeaders publishes headers that cannot be parsed. To ignore them would lose a Delay-Until.
+// badHeaders publishes headers that cannot be parsed. If the broker ignored them, it would lose a Delay-Until.
 func (p *poisoner) badHeaders() {
 	for _, block := range []string{"NATS/1.0\r\nDelay-Until: 2030-01-01T00:00:00Z\r\nno colon\r\n\r\n",
 		"NATS/1.0\r\n\xff\xfe\r\n\r\n", "NATS/1.0\r\nDelay-Until 2030\r\n\r\n"} {
@@ -116,15 +116,15 @@ func (p *poisoner) badTimes() {
 	p.bad(message.BadOption, "delay.1s.orders.x", "bad", message.HeaderDeliver, "pigeon")
 }
 
-// forgedState publishes on an internal subject, as a user with too many rights.
+// forgedState publishes on internal subjects, as a user with too many rights.
 func (p *poisoner) forgedState() {
 	p.bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad")
 	p.bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad", message.HeaderID, "x", message.HeaderDue,
 		"2000-01-01T00:00:00Z")
 }
 
-// wantDelivered wants the healthy messages on time, the cleaned ones without their harmful part, and no others.
-func (p *poisoner) wantDelivered(healthy int) {
+// checkDelivered expects exactly the healthy messages on time, and the cleaned messages without their harmful parts.
+func (p *poisoner) checkDelivered(healthy int) {
 	t, due := p.T, p.start.Add(time.Second)
 	nHealthy, nClean := 0, 0
 	for _, a := range p.Arrivals("ORDERS") {
@@ -142,7 +142,7 @@ func (p *poisoner) wantDelivered(healthy int) {
 				}
 			}
 			if !a.Due.Equal(due) {
-				t.Errorf("%s says it was due %s, want %s", a.ID, a.Due, due)
+				t.Errorf("%s has the due time %s, want %s", a.ID, a.Due, due)
 			}
 		default:
 			t.Errorf("%q arrived on %s", a.Body, a.Subject)
@@ -153,8 +153,8 @@ func (p *poisoner) wantDelivered(healthy int) {
 	}
 }
 
-// wantDeadLetters wants the expected number of letters of each code, each with the details that an operator needs.
-func (p *poisoner) wantDeadLetters() {
+// checkDeadLetters expects the number of letters of each code. Each letter must have the details that an operator needs.
+func (p *poisoner) checkDeadLetters() {
 	t, letters := p.T, p.Client.DeadLetters()
 	for code, want := range p.dead {
 		if got := len(letters[code]); got != want {

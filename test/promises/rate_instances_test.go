@@ -13,8 +13,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// rated starts instances that share the lanes, with a rate for each target below slow, and for each key below keyed.
-func rated(t *testing.T, s *natstest.Server, instances, rate int) (*harness.Client, []*harness.Instance) {
+// startRated starts instances that share the lanes, with a rate for each target below slow, and for each key of targets
+// below keyed.
+func startRated(t *testing.T, s *natstest.Server, instances, rate int) (*harness.Client, []*harness.Instance) {
 	t.Helper()
 	all := harness.StartBrokers(t, s, instances, broker.Config{
 		MaxOwners: 3, Log: harness.NoLog, Timers: true,
@@ -25,8 +26,8 @@ func rated(t *testing.T, s *natstest.Server, instances, rate int) (*harness.Clie
 	return harness.NewClient(t, s), all
 }
 
-// checkRate checks that messages came at exactly their rate. A message that moves to the instance that reserves the
-// send times may be read there a little later than its own.
+// checkRate expects messages at exactly their rate. A message that moves to the instance that reserves the send times
+// may arrive a little late, since that instance may read the message after its send time.
 func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int) {
 	t.Helper()
 	ids := make(map[string]bool)
@@ -42,16 +43,16 @@ func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int
 	harness.CheckSpread(t, all, rate, time.Second-collect)
 	for i := 1; i < len(all); i++ {
 		if apart := all[i].At.Sub(all[i-1].At); apart > interval+collect {
-			t.Fatalf("%s: number %d arrived %s behind the one before it", what, i, apart)
+			t.Fatalf("%s: number %d arrived %s after the previous number", what, i, apart)
 		}
 	}
 	if took, turns := all[count-1].At.Sub(all[0].At), time.Duration(count-1)*interval; took > turns+time.Second {
-		t.Errorf("%s: it took %s, want the %s of the turns", what, took, turns)
+		t.Errorf("%s: the deliveries took %s, want %s, the sum of the intervals", what, took, turns)
 	}
 }
 
-// TestRateWithInstances: three instances together send a target exactly as much as its rate allows, with its messages
-// in the lanes of all of them, or all in one lane.
+// TestRateWithInstances: three instances together send to a target at exactly its rate. Its messages are in lanes of
+// all instances, or all in one lane.
 func TestRateWithInstances(t *testing.T) {
 	t.Parallel()
 	for name, lanes := range map[string][]string{
@@ -65,7 +66,7 @@ func TestRateWithInstances(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				const flood, rate = 300, 20
-				c, _ := rated(t, s, 3, rate)
+				c, _ := startRated(t, s, 3, rate)
 				in := make(map[string]*harness.Inbox)
 				for _, target := range []string{"slow.a", "slow.b", "slow.c", "slow.d"} {
 					in[target] = c.Subscribe(target)
@@ -89,14 +90,14 @@ func TestRateWithInstances(t *testing.T) {
 	}
 }
 
-// TestRateByKey: the messages of a tenant come at the tenant's rate, whatever their targets. They do not wait for
-// another tenant's messages.
+// TestRateByKey: the messages of a tenant arrive at the tenant's rate, with any targets. They do not wait for another
+// tenant's messages.
 func TestRateByKey(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const flood, rate = 300, 10
-		c, _ := rated(t, s, 2, rate)
+		c, _ := startRated(t, s, 2, rate)
 		in := c.Subscribe("keyed.>")
 		for i := range flood {
 			for _, tenant := range []string{"one", "two", "three"} {
@@ -104,12 +105,12 @@ func TestRateByKey(t *testing.T) {
 				c.Publish(subject, tenant, "Delay-Rate-Key", tenant)
 			}
 		}
-		c.PublishMany("delay.10s.keyed.c", flood) // without a key, and so without a rate
+		c.PublishMany("delay.10s.keyed.c", flood) // a message without a key has no rate
 		time.Sleep(2 * time.Minute)
 		by := make(map[string][]harness.Arrival)
 		for _, a := range in.Arrivals() {
 			if a.Header.Get("Delay-Rate-Key") != "" {
-				t.Errorf("%s arrives with the key of its rate", a.Subject)
+				t.Errorf("%s arrived with Delay-Rate-Key", a.Subject)
 			}
 			if a.Subject == "keyed.c" {
 				by["none"] = append(by["none"], a)
@@ -138,7 +139,7 @@ func TestRateWhileInstancesChange(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const flood, rate = 1500, 20
-		c, all := rated(t, s, 3, rate)
+		c, all := startRated(t, s, 3, rate)
 		in := c.Subscribe("slow.>")
 		for i := range flood {
 			c.Publish(fmt.Sprintf("delay.%s.slow.x", []string{"10s", "20s", "30s"}[i%3]), "")
@@ -148,7 +149,7 @@ func TestRateWhileInstancesChange(t *testing.T) {
 		time.Sleep(13 * time.Second)
 		all[1].Crash()
 		time.Sleep(13 * time.Second)
-		rated(t, s, 1, rate)
+		startRated(t, s, 1, rate)
 		time.Sleep(2 * time.Minute)
 		got := in.Arrivals()
 		ids := make(map[string]bool)
@@ -161,14 +162,14 @@ func TestRateWhileInstancesChange(t *testing.T) {
 		// A message that is up to 250 ms late for its send time does not delay the others.
 		harness.CheckSpread(t, got, rate+rate/4+1, time.Second)
 		if took := got[len(got)-1].At.Sub(got[0].At); took > (flood/rate+10)*time.Second {
-			t.Errorf("it took %s, want little more than the %ds of the turns", took, flood/rate)
+			t.Errorf("the deliveries took %s, want little more than %ds, the sum of the intervals", took, flood/rate)
 		}
 		c.CheckEmpty()
 	})
 }
 
 // TestRateWithUnequalInstances: during a rollout of settings, two instances disagree about the level that reserves the
-// send times of a target. A message moves there once, and not back and forth.
+// send times of a target. A message moves to that level once, and not repeatedly.
 func TestRateWithUnequalInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -192,7 +193,7 @@ func TestRateWithUnequalInstances(t *testing.T) {
 			stored += info.State.LastSeq
 		}
 		if maxStored := uint64(4 * targets); stored > maxStored {
-			t.Errorf("%d messages were stored on the way of %d, want at most %d", stored, targets, maxStored)
+			t.Errorf("%[2]d messages were stored %[1]d times on their way, want at most %[3]d", stored, targets, maxStored)
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRateAfterServerOutage: the server is down for ten seconds, in which 100 messages had their send times at the
-// rate of a target. Afterwards they come at that rate, in order, before the messages with later send times.
+// TestRateAfterServerOutage: the server is down for ten seconds, in which 100 messages had their send times at the rate
+// of a target. Afterwards they arrive at the rate, in order, before the messages with later send times.
 func TestRateAfterServerOutage(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood = 10, 200
@@ -34,8 +34,8 @@ func TestRateAfterServerOutage(t *testing.T) { // not in parallel: see natstest.
 	})
 }
 
-// TestSilenceOfRatedTargetCounts: a target with a rate should acknowledge, and never does. Each repetition of a
-// message has a send time, and its silences are counted: it becomes a dead letter after the third.
+// TestSilenceOfRatedTargetCounts: a target with a rate should acknowledge, and never does. Each repetition of a message
+// takes a send time. After the third repetition without an answer, the message becomes a dead letter.
 func TestSilenceOfRatedTargetCounts(t *testing.T) {
 	t.Parallel()
 	const flood = 20
@@ -48,9 +48,9 @@ func TestSilenceOfRatedTargetCounts(t *testing.T) {
 	})
 }
 
-// TestRateAfterKills: the broker is killed several times while 1,200 messages wait for their send times. Messages that
-// it moved just before its death are moved again, and the duplicates take send times. They are few, so the rate is soon
-// used in full after each kill, and the last message comes almost as early as it can.
+// TestRateAfterKills: the broker is killed several times while 1,200 messages wait for their send times. The next
+// broker moves some messages a second time, and these duplicates take send times. The duplicates are few, so after each
+// kill the broker soon uses the full rate, and the last message arrives almost as early as possible.
 func TestRateAfterKills(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -79,21 +79,22 @@ func TestRateAfterKills(t *testing.T) {
 		harness.CheckCount(t, got, flood)
 		const turns = flood * time.Second / rate
 		if took := got[flood-1].At.Sub(got[0].At); took > turns+kills*(away+time.Second) {
-			t.Errorf("it took %s, want the %s of the turns, and little more than a second for each kill", took, turns)
+			t.Errorf("the deliveries took %s, want %s, the sum of the intervals, and little more than a second for each kill",
+				took, turns)
 		}
 		all := sent.Arrivals()
 		if duplicates := len(all) - flood; duplicates > kills*rate {
-			t.Errorf("%d duplicates were sent, want at most those of a second for each of %d kills", duplicates, kills)
+			t.Errorf("%d duplicates were sent, want at most one second of duplicates for each of %d kills", duplicates, kills)
 		}
 		harness.CheckSpread(t, all, rate+1, time.Second-time.Millisecond)
 		c.CheckEmpty()
 	})
 }
 
-// TestPausedAgainAtItsRate: a target with a rate is paused and resumed several times, for longer and for shorter than
-// before, while most of its messages wait for their send times. They come in the order of their due times, each exactly
-// one interval of the rate after the previous one except for the pauses, whichever lanes they come from. Messages that
-// are published meanwhile come after them.
+// TestPausedAgainAtItsRate: an operator pauses and resumes a target with a rate several times, for different durations,
+// while most of its messages wait for their send times. The messages of all lanes arrive in the order of due times, and
+// outside of the pauses exactly one interval of the rate apart. Messages that are published during the test arrive
+// after them.
 func TestPausedAgainAtItsRate(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -146,7 +147,8 @@ func TestPausedAgainAtItsRate(t *testing.T) {
 					}
 				}
 				if waits != resumptions {
-					t.Errorf("%d messages arrived later than in the next turn, want one for each of %d pauses", waits, resumptions)
+					t.Errorf("%d messages arrived more than an interval after the previous message, want one for each of %d pauses",
+						waits, resumptions)
 				}
 				c.CheckEmptyBut("DELAY_TIMERS")
 			})

@@ -16,23 +16,23 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRefusalsAreLogged: the first refusal of a target is logged immediately with its reason. Later ones are logged
-// once a minute with their number, whatever lanes they come from. The refusals of one target do not suppress log lines
-// about another.
+// TestRefusalsAreLogged: the first refusal of a target is logged immediately with its reason. The broker logs later
+// refusals once a minute with their number, for all lanes together. The refusals of one target do not suppress log
+// lines about another.
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewLineLog("target refuses")
 		c := harness.StartBroker(t, s, broker.Config{Log: log.Logger()}).NewClient()
-		service(c, "shop.mail", func(int) *nats.Msg { return fails("no stock") })
-		service(c, "shop.sms", func(n int) *nats.Msg { return fails(fmt.Sprint("try ", n)) })
+		service(c, "shop.mail", func(int) *nats.Msg { return failureReply("no stock") })
+		service(c, "shop.sms", func(n int) *nats.Msg { return failureReply(fmt.Sprint("try ", n)) })
 		log.Start = time.Now()
 		for range 3 {
 			c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "request")
 		}
 		c.Publish("delay.7s.shop.sms", "x", message.HeaderDeliver, "request")
 		time.Sleep(2 * time.Minute)
-		log.Check(t, // attempts at 5s, 6s, 11s, 41s, 71s, 101s; and two seconds later
+		log.Check(t, // attempts at 5s, 6s, 11s, 41s, 71s and 101s, and of the second target two seconds later
 			`time=5s msg="target refuses" target=shop.mail reason="the service says 500 no stock" attempt=1 of=20`,
 			`time=7s msg="target refuses" target=shop.sms reason="the service says 500 try 1" attempt=1 of=20`,
 			`time=1m11s msg="target refuses" target=shop.mail reason="the service says 500 no stock" attempt=5 of=20 more=11`,
@@ -81,7 +81,8 @@ func TestDeadLettersAreLogged(t *testing.T) {
 	})
 }
 
-// TestLastReasonTravels: between lanes, a message has the reason of its last refusal. At its target it does not.
+// TestLastReasonTravels: between lanes, a message has the reason of its last refusal. At its target, the message does
+// not have the reason.
 func TestLastReasonTravels(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{Attempts: 5}, func(t *testing.T, c *harness.Client) {
@@ -89,7 +90,7 @@ func TestLastReasonTravels(t *testing.T) {
 			if n > 2 {
 				return &nats.Msg{}
 			}
-			return fails(fmt.Sprint("try ", n))
+			return failureReply(fmt.Sprint("try ", n))
 		})
 		c.Publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
 		for n, stream := range []string{"DELAY_RETRY_1s", "DELAY_RETRY_5s"} {
@@ -112,7 +113,7 @@ func TestLastReasonTravels(t *testing.T) {
 		for _, a := range in.Arrivals() {
 			for _, name := range []string{message.HeaderLastError, message.HeaderDeferred, message.HeaderAllowed} {
 				if a.Header.Get(name) != "" {
-					t.Errorf("at its target it has %s", name)
+					t.Errorf("at its target, the message has %s", name)
 				}
 			}
 		}
@@ -120,9 +121,9 @@ func TestLastReasonTravels(t *testing.T) {
 	})
 }
 
-// TestRetriesWithJitter: messages that a target refused together come again at different times. None comes before its
-// wait is over, and none later than the jitter allows. The part beyond the retry lane may be longer than a message is
-// held in memory.
+// TestRetriesWithJitter: messages that a target refused together are retried at different times. No retry is before the
+// end of its wait, or later than the jitter allows. The rest of the wait after the retry lane may be longer than a
+// message stays in memory.
 func TestRetriesWithJitter(t *testing.T) {
 	t.Parallel()
 	const count = 40
@@ -130,7 +131,7 @@ func TestRetriesWithJitter(t *testing.T) {
 		RetryLadder: harness.Ladder(t, "1m"), RetryJitter: config.RetryJitter{{Pattern: "svc", Value: 20}},
 	}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
-		in := failing(c, "svc", count)
+		in := runFailing(c, "svc", count)
 		due := time.Now().Add(5 * time.Second)
 		for i := range count {
 			c.Publish(fmt.Sprintf("delayat.%d.svc", due.UnixMilli()), strconv.Itoa(i), message.HeaderDeliver, "request")
@@ -166,11 +167,11 @@ func byTarget(t *testing.T) broker.Config {
 }
 
 // TestRetriesByTarget: each target is retried as often as its rule says, at exactly these times. No target waits for
-// the retries of another.
+// the retries of another target.
 func TestRetriesByTarget(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, byTarget(t), func(t *testing.T, c *harness.Client) {
-		mail, other := failing(c, "shop.mail", forever), failing(c, "shop.sms", forever)
+		mail, other := runFailing(c, "shop.mail", forever), runFailing(c, "shop.sms", forever)
 		start := time.Now()
 		for _, target := range []string{"shop.mail", "shop.sms"} {
 			c.Publish("delay.5s."+target, target, message.HeaderDeliver, "request")
@@ -183,12 +184,12 @@ func TestRetriesByTarget(t *testing.T) {
 	})
 }
 
-// TestMaxAttempts: a message may ask for fewer attempts than its target allows. The number travels through hops and
-// retries, is hidden from the target, and stays with the dead letter. To ask for more is a bad request.
+// TestMaxAttempts: a message may request fewer attempts than its target allows. The number stays through hops and
+// retries and in the dead letter, and the target does not get it. A request of more attempts is a bad request.
 func TestMaxAttempts(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, byTarget(t), func(t *testing.T, c *harness.Client) {
-		in := failing(c, "shop.sms", forever)
+		in := runFailing(c, "shop.sms", forever)
 		start := time.Now()
 		publish := func(subject, attempts string) {
 			c.Publish(subject, attempts, message.HeaderDeliver, "request", message.HeaderMaxAttempts, attempts)
@@ -201,14 +202,14 @@ func TestMaxAttempts(t *testing.T) {
 		checkAttempts(t, in.Arrivals(), start, "1m30s/ 1m31s/1")
 		for _, a := range in.Arrivals() {
 			if a.Header.Get(message.HeaderMaxAttempts) != "" {
-				t.Error("at its target it has Delay-Max-Attempts")
+				t.Error("at its target, the message has Delay-Max-Attempts")
 			}
 		}
 		letters := c.DeadLetters()
 		refused := letters[string(message.Undelivered)]
 		if len(refused) != 1 || refused[0].Header.Get(message.HeaderMaxAttempts) != "2" ||
 			!strings.HasPrefix(refused[0].Header.Get(message.HeaderError), "the target refused all of 2 attempts") {
-			t.Errorf("undelivered: %v, want the one that asked for two attempts", refused)
+			t.Errorf("undelivered: %v, want the message that requested two attempts", refused)
 		}
 		bounds := map[string]string{"4": "from 1 to 3,", "5": "from 1 to 4,", "few": "from 1 to 4,"}
 		for _, l := range letters[string(message.BadOption)] {
@@ -224,12 +225,12 @@ func TestMaxAttempts(t *testing.T) {
 	})
 }
 
-// TestRetryLaneRetires: messages in a retry lane that no rule names any more are still delivered.
+// TestRetryLaneRetires: if no rule uses a retry lane any more, its messages are still delivered.
 func TestRetryLaneRetires(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		first, c := harness.Start(t, s, byTarget(t))
-		in := failing(c, "shop.mail", 2)
+		in := runFailing(c, "shop.mail", 2)
 		start := time.Now()
 		c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "request")
 		time.Sleep(time.Minute)

@@ -12,9 +12,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRestoredWhileReaderPauses restores a level from a backup while its reader is paused, because its owner holds as
-// many messages as it may; so neither notices. New messages get the sequences of old ones. If the backup is of an older
-// server, even the stream's time of creation is the same. The owner's next commit must not remove the new messages.
+// TestRestoredWhileReaderPauses restores a level from a backup while the owner holds its maximum number of messages, so
+// that the reader is paused and does not notice. New messages get the sequences of old messages. In the backup of an
+// older server, even the creation time of the stream is the same. The owner's next commit must not remove the new
+// messages.
 func TestRestoredWhileReaderPauses(t *testing.T) {
 	t.Parallel()
 	forEachBackup(t, func(t *testing.T, s *natstest.Server, c *harness.Client, backUp backupKind) {
@@ -24,7 +25,7 @@ func TestRestoredWhileReaderPauses(t *testing.T) {
 		backup := backUp(s, c, "DELAY_1h")
 		c.PublishMany("delay.1h.orders.forgotten", 50)
 		time.Sleep(30 * time.Minute)
-		c.PublishMany("delay.1h.orders.forgotten", 900) // more than are read half an hour ahead
+		c.PublishMany("delay.1h.orders.forgotten", 900) // more messages than the owner reads half an hour ahead
 		time.Sleep(time.Minute)
 		c.Remove("DELAY_1h")
 		natstest.Restore(t, c.NC, backup)
@@ -36,7 +37,7 @@ func TestRestoredWhileReaderPauses(t *testing.T) {
 			count[strings.TrimPrefix(a.Subject, "orders.")]++
 		}
 		if count["new"] != later || count["before"] != 50 {
-			t.Errorf("%d of %d new messages arrived, and %d of 50 older ones; want all, once", count["new"],
+			t.Errorf("%d of %d new messages arrived, and %d of 50 older messages; want each once", count["new"],
 				later, count["before"])
 		}
 		c.CheckEmpty()
@@ -68,7 +69,7 @@ func forEachBackup(t *testing.T, f func(t *testing.T, s *natstest.Server, c *har
 	}
 }
 
-// TestRestoredElsewhere restores the streams on another server. Pending messages arrive there when they are due, under
+// TestRestoredElsewhere restores the streams on another server. Pending messages arrive there at their due times, under
 // the same ids.
 func TestRestoredElsewhere(t *testing.T) {
 	natstest.SkipShort(t)
@@ -89,7 +90,7 @@ func TestRestoredElsewhere(t *testing.T) {
 				ack := c.Publish("delay.2h.orders.x", "2h")
 				due["2h"] = 2 * time.Hour
 				id := fmt.Sprintf("%s-%d-%d", ack.Stream, ack.Sequence, start.UnixNano())
-				time.Sleep(time.Minute) // some have hopped
+				time.Sleep(time.Minute) // some messages have hopped
 				b.Stop()
 				var all []natstest.Backup
 				for name := range c.JS.StreamNames(context.Background()).Name() {
@@ -114,7 +115,7 @@ func TestRestoredElsewhere(t *testing.T) {
 						t.Errorf("%s arrived at %s with the due time %s, want %s", a.Body, a.At, a.Due, want)
 					}
 					if a.Body == "2h" && a.ID != id {
-						t.Errorf("its id is %q, want the original id %q", a.ID, id)
+						t.Errorf("the id is %q, want the original id %q", a.ID, id)
 					}
 				}
 				c.CheckEmpty()
@@ -143,7 +144,7 @@ func TestRestoredOverLiveHistory(t *testing.T) {
 			t.Fatalf("arrived %q, want %q", got, want)
 		}
 		if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
-			t.Errorf("the third is %s with id %s, %s after the restore; want the first immediately, with id %s",
+			t.Errorf("the third arrival is %s with id %s, %s after the restore; want the first message immediately, with id %s",
 				got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
 		}
 		if want := restored.Add(time.Minute); !got[3].At.Equal(want) {

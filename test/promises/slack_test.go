@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSlack: with a slack, each message arrives at the end of the slack in which it is due, to the nanosecond, however
-// many levels it has passed. So all messages that are due in one slack arrive together.
+// TestSlack: with a slack, each message arrives exactly at the end of the slack in which it is due, after any number of
+// levels. So all messages that are due in one slack arrive together.
 func TestSlack(t *testing.T) {
 	t.Parallel()
 	for _, slack := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {
@@ -26,7 +26,7 @@ func TestSlack(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			const count = 300
 			for i := range count {
-				subject := "delay.1s.orders.x" // some of these go past the tail of the level, some make it
+				subject := "delay.1s.orders.x" // some of these messages are read before the tail of the level, some at the tail
 				if i%3 == 0 {
 					subject = fmt.Sprintf("delayin.%dms.orders.x", random.IntN(200_000))
 				}
@@ -44,7 +44,8 @@ func TestSlack(t *testing.T) {
 				if want.Before(due) {
 					want = want.Add(slack)
 				}
-				together := slack <= 20*time.Millisecond // with a longer one, a lane with hops does not wait for its end
+				// With a longer slack, a lane with hops does not wait for the end of the slack.
+				together := slack <= 20*time.Millisecond
 				if m.At.Before(due) || m.At.Sub(due) > slack || together && !m.At.Equal(want) {
 					t.Errorf("due %s, arrived %s later, want %s", due.Format(time.StampMicro), m.At.Sub(due), want.Sub(due))
 				}
@@ -57,7 +58,7 @@ func TestSlack(t *testing.T) {
 }
 
 // TestSlackBesideRatesPausesAndTimers: with a slack, messages with a rate, paused messages and named timers are never
-// early. A thousand messages come in one pass for each slack. Rates and pauses hold.
+// early. A thousand messages arrive in one pass for each slack. The broker keeps rates and pauses.
 func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -106,7 +107,7 @@ func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 			t.Errorf("%d messages arrived in %d passes, want %d at most", count, got, maxPasses)
 		}
 		late(timers, count/10, time.Time{}, slack)
-		late(paused, count/10, resumed, time.Second) // a lane of a pause is opened first
+		late(paused, count/10, resumed, time.Second) // the broker opens the lane of the pause first
 		turns := slow.Arrivals()
 		harness.CheckCount(t, turns, count/10)
 		for _, m := range turns {

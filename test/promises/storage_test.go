@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// outage is longer than all attempts at a target that refuses: 1s, 5s and 18 times 30s.
+	// outage is longer than the waits between all attempts at a target that refuses: 1s, 5s and 18 times 30s.
 	outage = 10 * time.Minute
-	// maxBackoff is the maximum time until the broker tries again when there is room.
+	// maxBackoff is the maximum time from the lifted limit until the broker's next attempt.
 	maxBackoff = 3200 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ func accountMemory(c *harness.Client, s *natstest.Server) harness.Limit {
 	return harness.AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxMemory = 0 })
 }
 
-// serverStorage is the storage limit of the server, which must be small: another stream fills it.
+// serverStorage returns the storage limit of the server, which another stream fills. The limit must be small.
 func serverStorage(c *harness.Client) harness.Limit {
 	c.Target("OTHER", "other")
 	return harness.Limit{Code: 10023, Reach: func() {
@@ -46,7 +46,7 @@ func checkFull(c *harness.Client, st harness.Limit) {
 	err := c.TryPublish("orders.full", "x")
 	var refusal *jetstream.APIError
 	if !errors.As(err, &refusal) || refusal.ErrorCode != st.Code {
-		c.T.Fatalf("a publish answers %v, want the refusal %d", err, st.Code)
+		c.T.Fatalf("the answer to a publish is %v, want the refusal %d", err, st.Code)
 	}
 }
 
@@ -64,17 +64,16 @@ func checkStored(c *harness.Client, want int) {
 	}
 }
 
-// TestStorageFullAtDue: the account's storage limit is reached before messages are due, or before they have to hop, and
-// lifted after longer than all attempts at a target that refuses. Until then nothing is purged. Then everything that
-// was due is delivered immediately, without a restart and without dead letters: there was no room for the messages, but
-// no target has refused them.
+// TestStorageFullAtDue: the account is at its storage limit when messages are due or have to hop, for longer than all
+// attempts at a target that refuses. In this time the broker purges nothing. When the limit is lifted, it delivers all
+// overdue messages immediately, without a restart. It makes no dead letters, since no target has refused the messages.
 func TestStorageFullAtDue(t *testing.T) {
 	natstest.SkipShort(t)
 	const count = 20
 	tests := map[string]struct {
 		subject string        // of the requests
 		delay   time.Duration // of the requests
-		full    time.Duration // after the publish
+		full    time.Duration // time from the publish to the due time
 		lifted  time.Duration
 	}{
 		"in a level":          {"delay.10s.orders.x", 10 * time.Second, 5 * time.Second, outage},
@@ -109,7 +108,8 @@ func TestStorageFullAtDue(t *testing.T) {
 }
 
 // TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due. All messages wait for
-// their hop, which is retried at intervals. None is late, at whichever time in such an interval the limit is lifted.
+// their hop, which the broker retries at intervals. No message is late, for any time of the lift within such an
+// interval.
 func TestStorageFullUntilDue(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestStorageFullUntilDue(t *testing.T) {
 	})
 }
 
-// checkWithin fails unless a stream has a number of messages, each once, none early and none after latest.
+// checkWithin expects count messages in a stream, each once, not early, and at the latest at latest.
 func checkWithin(c *harness.Client, stream string, count int, latest time.Time) {
 	c.T.Helper()
 	ids := make(map[string]bool)
@@ -148,8 +148,8 @@ func checkWithin(c *harness.Client, stream string, count int, latest time.Time) 
 	}
 }
 
-// TestStorageOfServerFull is TestStorageFullAtDue with the server's limit, and with a broker that is replaced
-// meanwhile.
+// TestStorageOfServerFull is like TestStorageFullAtDue, with the server's limit, and with another broker before the
+// limit is lifted.
 func TestStorageOfServerFull(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -176,8 +176,8 @@ func TestStorageOfServerFull(t *testing.T) {
 	})
 }
 
-// TestStorageFullForDeadLetters: the limit is reached before dead letters and retries have to be stored. They are
-// stored once when there is room, and a target that exists by then gets its message.
+// TestStorageFullForDeadLetters: the account is at its limit when the broker has to store dead letters and retries.
+// When the limit is lifted, the broker stores each once, and a target that exists then gets its message.
 func TestStorageFullForDeadLetters(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 		c.Publish("delay.10s.orders.x", "late", message.HeaderExpires, "1m")
 		c.Publish("delay.10s.nobody.x", "refused")
 		c.Publish("delay.7s.later.x", "retried")
-		time.Sleep(7*time.Second + 500*time.Millisecond) // in its retry lane
+		time.Sleep(7*time.Second + 500*time.Millisecond) // the message is in its retry lane
 		c.Target("LATER", "later.>")
 		first.Stop()
 		c.Publish("delayin.soon.orders.x", "bad")
@@ -208,9 +208,8 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 	})
 }
 
-// TestTargetHasNoRoom: only the target's stream has no room, since it is in memory and the lanes are in files. However
-// long that lasts, it does not count as a refusal. Meanwhile the messages wait in the longest retry lane, with the
-// reason.
+// TestTargetHasNoRoom: only the target's stream has no room, since it is in memory and the lanes are in files. This
+// never counts as a refusal, for any duration. The messages wait in the longest retry lane, with the reason.
 func TestTargetHasNoRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -225,7 +224,7 @@ func TestTargetHasNoRoom(t *testing.T) {
 		for _, m := range c.Arrivals("DELAY_RETRY_30s") {
 			why, refusals := m.Header.Get(message.HeaderDeferred), m.Header.Get(message.HeaderAttempts)
 			if !strings.HasPrefix(why, "JetStream has no room: ") || refusals != "" {
-				t.Errorf("a message waits %q after %q attempts, want none, and that there is no room", why, refusals)
+				t.Errorf("a message waits because of %q after %q attempts, want lack of room after none", why, refusals)
 			}
 		}
 		memory.Lift()
@@ -236,9 +235,9 @@ func TestTargetHasNoRoom(t *testing.T) {
 	})
 }
 
-// TestRetriesHaveNoRoom is the opposite: the target is missing for longer than all attempts take, and the retry lanes
-// have no room. An attempt does not count unless the retry is stored. When the target exists it gets the messages,
-// although the lanes still have no room.
+// TestRetriesHaveNoRoom: the target is missing for longer than all attempts take, and the retry lanes have no room. An
+// attempt does not count unless the retry is stored. When the target exists it gets the messages, although the lanes
+// still have no room.
 func TestRetriesHaveNoRoom(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -264,7 +263,7 @@ func memoryTarget(c *harness.Client, name string, subjects ...string) {
 }
 
 // TestSchedulerStuckWhenFull does not test the broker. It proves a statement of the README about the server's own
-// scheduling: if the account is full when a schedule is due, the server forgets the schedule until its next restart,
+// scheduling. If the account is full when a schedule is due, the server forgets the schedule until its next restart,
 // and reports nothing. If this test fails after an upgrade, a newer server does better, and the README needs a
 // correction.
 func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest.DropTimers
@@ -297,13 +296,13 @@ func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest
 		schedule(3, 10*time.Second)
 		time.Sleep(outage)
 		if got, want := fired(), "3"; got != want {
-			t.Errorf("with room for ten minutes, of four schedules %q have fired; nats-server 2.15.2 fires %q",
+			t.Errorf("ten minutes after the limit was lifted, %q of four schedules have fired; nats-server 2.15.2 fires %q",
 				got, want)
 		}
 		s.Restart(time.Second)
 		time.Sleep(time.Minute)
 		if got, want := fired(), "0 1 2 3"; got != want {
-			t.Errorf("after a restart, of four schedules %q have fired; nats-server 2.15.2 fires %q", got, want)
+			t.Errorf("after a restart, %q of four schedules have fired; nats-server 2.15.2 fires %q", got, want)
 		}
 	})
 }

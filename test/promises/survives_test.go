@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSurvives stops or crashes the broker while a message waits. The message arrives when it is due, or immediately
-// when the broker starts again later.
+// TestSurvives stops or crashes the broker while a message waits. The message arrives at its due time, or immediately
+// after a later start of the broker.
 func TestSurvives(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestSurvivesServerRestart(t *testing.T) { // not in parallel: see natstest.
 		c.Publish("delayin.2s.orders.c", "c")
 		time.Sleep(time.Second)
 		s.Restart(20 * time.Second)
-		c.CheckArrivals("ORDERS", start.Add(22*time.Second), "b", "c") // once the broker has noticed
+		c.CheckArrivals("ORDERS", start.Add(22*time.Second), "b", "c") // when the broker has noticed the restart
 		c.CheckArrivals("ORDERS", start.Add(time.Minute), "a", "b", "c")
 		for _, a := range c.Arrivals("ORDERS") {
 			if a.Body == "a" && !a.At.Equal(start.Add(time.Minute)) {
@@ -123,8 +123,8 @@ func TestLadderChange(t *testing.T) {
 	})
 }
 
-// TestNoHeadOfLineBlocking publishes 20,000 messages of a longer delay in front of one with a short delay, and allows
-// 1,000 of them in memory.
+// TestNoHeadOfLineBlocking publishes 20,000 messages with a long delay before a message with a short delay. The broker
+// may hold 1,000 messages in memory.
 func TestNoHeadOfLineBlocking(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 		synctest.Wait()
 		got := c.Arrivals("ORDERS")
 		if len(got) != 1 || got[0].Body != "near" || !got[0].At.Equal(start.Add(50*time.Millisecond)) {
-			t.Fatalf("after 50ms there are %d messages, want the near one alone, at the moment it is due", len(got))
+			t.Fatalf("after 50ms there are %d messages, want only the one with the short delay, at its due time", len(got))
 		}
 		time.Sleep(10 * time.Second)
 		info := c.Stream("ORDERS")
@@ -156,8 +156,8 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 	})
 }
 
-// TestOldestDueFirst: many messages in the intake became due while the broker was away, stored in a random order. They
-// are all delivered immediately when it starts, oldest due first.
+// TestOldestDueFirst: many messages in the intake, stored in a random order, became due while no broker ran. When a
+// broker starts, it delivers all of them immediately, oldest due first.
 func TestOldestDueFirst(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -180,7 +180,7 @@ func TestOldestDueFirst(t *testing.T) {
 				t.Fatalf("%s arrived at %s, want all at %s", a.Body, a.At, back)
 			}
 			if i > 0 && a.Due.Before(got[i-1].Due) {
-				t.Fatalf("number %d was due %s, the one before it only %s", i, a.Due, got[i-1].Due)
+				t.Fatalf("number %d was due %s, the previous number %s", i, a.Due, got[i-1].Due)
 			}
 		}
 		c.CheckEmpty()
@@ -188,7 +188,7 @@ func TestOldestDueFirst(t *testing.T) {
 }
 
 // TestJetStreamAway disables JetStream for ten minutes while the broker's connections stay up, as on a server with a
-// failed disk. The log stays short, and the broker continues when JetStream is back.
+// failed disk. The log has few lines, and the broker continues when JetStream is back.
 func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTimers
 	dir := natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
@@ -204,7 +204,7 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 		c.Publish("delayin.5m.orders.c", "c")
 		c.Publish("delay.10m.orders.d", "d")
 		c.Publish("delayin.15m.orders.e", "e")
-		time.Sleep(9 * time.Second) // a is on the wheel
+		time.Sleep(9 * time.Second) // the message a is on the wheel
 		natstest.NoError(t, s.Server().DisableJetStream())
 		time.Sleep(10 * time.Minute)
 		if got := log.CountPrefix(""); got > 150 {
@@ -216,7 +216,7 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 		natstest.NoError(t, s.Server().EnableJetStream(&server.JetStreamConfig{StoreDir: dir + "/jetstream"}))
 		c.CheckArrivals("ORDERS", time.Now().Add(15*time.Second), "a", "b", "c", "d")
 		if owners.Probes.Load() == 0 {
-			t.Error("the broker did not check meanwhile whether other instances own its lanes")
+			t.Error("the broker did not check during the outage whether other instances own its lanes")
 		}
 		c.CheckArrivals("ORDERS", start.Add(15*time.Minute-1), "a", "b", "c", "d")
 		c.CheckArrivals("ORDERS", start.Add(15*time.Minute), "a", "b", "c", "d", "e")
@@ -226,8 +226,8 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 }
 
 // TestStartWithoutALeader starts a broker while a stream has no leader, so that the server lists it by name only. The
-// broker does not consider the stream missing. It waits for a while, then serves the other streams, and this stream
-// when it has a leader.
+// broker does not consider the stream missing. It waits for a time, and then serves the other streams. It serves this
+// stream when the stream has a leader.
 func TestStartWithoutALeader(t *testing.T) {
 	for name, tt := range map[string]struct{ away, ready time.Duration }{
 		"an election":     {away: 4500 * time.Millisecond, ready: 5 * time.Second},
@@ -270,7 +270,7 @@ func TestStartWithoutALeader(t *testing.T) {
 				got := in.Arrivals()
 				harness.CheckCount(t, got, 2)
 				if !got[1].At.Equal(due) {
-					t.Errorf("the second arrived %s after it was due", got[1].At.Sub(due))
+					t.Errorf("the second message arrived %s after it was due", got[1].At.Sub(due))
 				}
 			})
 		})

@@ -19,8 +19,8 @@ import (
 )
 
 // TestForbiddenTargets requests a delivery to each forbidden subject: in every form of request, by header, with forged
-// state on the internal subjects, and outside DELAY_TARGETS. None is delivered, each request becomes a dead letter with
-// a reason, and healthy messages are on time.
+// state on the internal subjects, and outside DELAY_TARGETS. The broker makes no such delivery, each request becomes a
+// dead letter with a reason, and healthy messages are on time.
 func TestForbiddenTargets(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestForbiddenTargets(t *testing.T) {
 		accepted := f.raw.AwaitAcks()
 		time.Sleep(time.Minute)
 
-		f.wantRefused(f.wantDeadLetters(), accepted)
+		f.checkRefused(f.checkDeadLetters(), accepted)
 		for _, a := range in.Arrivals() {
 			// Only a delivery has an id and none of the internal headers.
 			if a.ID != "" && a.Header.Get(message.HeaderHop) == "" && a.Header.Get(message.HeaderErrorCode) == "" &&
@@ -68,7 +68,7 @@ func TestForbiddenTargets(t *testing.T) {
 	})
 }
 
-// forbidden asks for deliveries that are not allowed.
+// forbidden requests deliveries that are not allowed.
 type forbidden struct {
 	*harness.Client
 	raw   *harness.RawConn
@@ -80,8 +80,8 @@ type forbidden struct {
 // A request is a published request.
 type request struct {
 	target string
-	codes  []message.Code // that its dead letter may have
-	number int            // of the publish
+	codes  []message.Code // the codes that its dead letter may have
+	number int            // the number of the publish
 }
 
 func (f *forbidden) ask(subject, block, target string, may ...message.Code) {
@@ -93,7 +93,7 @@ func (f *forbidden) ask(subject, block, target string, may ...message.Code) {
 	f.asked[body] = request{target, may, f.raw.Publish(subject, block, body)}
 }
 
-// askEverywhere asks for each forbidden target in every form of request.
+// askEverywhere requests each forbidden target in every form of request.
 func (f *forbidden) askEverywhere() {
 	names, err := message.NewNames(message.DefaultPrefix)
 	natstest.NoError(f.T, err)
@@ -128,8 +128,8 @@ func (f *forbidden) askOutsideTargets() {
 	}
 }
 
-// wantDeadLetters checks each dead letter, and returns the number of dead letters by body.
-func (f *forbidden) wantDeadLetters() map[string]int {
+// checkDeadLetters checks each dead letter, and returns the number of dead letters by body.
+func (f *forbidden) checkDeadLetters() map[string]int {
 	times := make(map[string]int)
 	for _, a := range append(f.Arrivals("DELAY_DEAD"), f.Arrivals("NARROW_DEAD")...) {
 		times[a.Body]++
@@ -138,7 +138,7 @@ func (f *forbidden) wantDeadLetters() map[string]int {
 			f.T.Errorf("%s is a dead letter %s, want %v", a.Body, code, may)
 		}
 		if _, token, _ := strings.Cut(a.Subject, "."); token != string(code) {
-			f.T.Errorf("%s is a dead letter on %s, want no target in it", a.Body, a.Subject)
+			f.T.Errorf("%s is a dead letter on %s, want no target in the subject", a.Body, a.Subject)
 		}
 		if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
 			f.T.Errorf("the dead letter %s lacks a sentence, its subject or its id: %v", a.Body, a.Header)
@@ -147,8 +147,9 @@ func (f *forbidden) wantDeadLetters() map[string]int {
 	return times
 }
 
-// wantRefused wants one dead letter for each request that the server stored, and each target refused in some form.
-func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
+// checkRefused expects one dead letter for each request that the server stored, and for each target a refusal in at
+// least one form.
+func (f *forbidden) checkRefused(letters map[string]int, accepted []bool) {
 	refused := make(map[string]bool)
 	for body, r := range f.asked {
 		want := 0
@@ -164,7 +165,7 @@ func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
 			f.T.Errorf("%s was not stored", body)
 		}
 	}
-	for _, r := range f.asked { // each target must reach the broker in some form
+	for _, r := range f.asked { // each target must reach the broker in at least one form
 		if !refused[r.target] {
 			f.T.Errorf("only the server refused %.60q", r.target)
 		}
@@ -177,8 +178,8 @@ func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
 // forged is replaced by a header block of forgedState.
 const forged = "forged"
 
-// forgedState returns the header block of a message between lanes, made by a user with too many rights who knows the
-// secret. Its id is not in use: such a user could also make a dead letter look like a duplicate of another.
+// forgedState returns the header block of a forged message between lanes. The forger has too many rights and knows the
+// secret. The id is not in use, since such a user could also make a dead letter look like a duplicate.
 func forgedState(k *message.Keys, subject, body string, n int, at time.Time) string {
 	now := at.UTC().Format(time.RFC3339Nano)
 	h := message.Header{
@@ -194,7 +195,7 @@ func forgedState(k *message.Keys, subject, body string, n int, at time.Time) str
 	return block + "\r\n"
 }
 
-// secretTargets denies the user "broker" to publish below "secret".
+// secretTargets denies the user "broker" publishes below "secret".
 func secretTargets() server.Options {
 	publish := &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}
 	return server.Options{Users: []*server.User{
@@ -204,7 +205,8 @@ func secretTargets() server.Options {
 }
 
 // TestForbiddenToTheBroker: the broker's user has no right to publish to some targets. NATS drops such a delivery and
-// reports it asynchronously. That counts as a refusal in every mode, and not as a core subscriber without a reply.
+// reports it asynchronously. The broker counts this as a refusal in every mode, and not as a core subscriber without a
+// reply.
 func TestForbiddenToTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
