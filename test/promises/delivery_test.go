@@ -177,10 +177,10 @@ func TestExpires(t *testing.T) { // not in parallel: the server is restarted
 		time.Sleep(time.Until(start.Add(time.Hour)))
 		b.Replace()
 		time.Sleep(time.Hour)
-		harness.CheckBodies(t, in.Arrivals(), "expires at the nanosecond of the delivery")
+		harness.CheckBodies(t, in.Arrivals(), "in time still good to the nanosecond")
 		checkAttempts(t, refused.Arrivals(), start, "5s/ 6s/1") // the next attempt would be at 11s
 		letters := c.DeadLetters()[string(message.Expired)]
-		if got, want := harness.Bodies(letters), "no time for a retry"; got != want {
+		if got, want := harness.Bodies(letters), "no time to retry too late"; got != want {
 			t.Fatalf("expired: %q, want %q", got, want)
 		}
 		for _, l := range letters {

@@ -153,7 +153,7 @@ func (p *poisoner) checkDelivered(healthy int) {
 	}
 }
 
-// checkDeadLetters expects the number of letters of each code. Each letter must have the details that an operator needs.
+// checkDeadLetters expects this number of letters of each code, each with the details that an operator needs.
 func (p *poisoner) checkDeadLetters() {
 	t, letters := p.T, p.Client.DeadLetters()
 	for code, want := range p.dead {
