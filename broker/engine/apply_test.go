@@ -93,7 +93,7 @@ func TestUnansweredPublishStays(t *testing.T) {
 	}
 	stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
 	if f.sent != nil || f.refusedBy != "1s" {
-		t.Errorf("after a refusal, %+v is to be repeated, and level %q has refused", f.sent, f.refusedBy)
+		t.Errorf("after a refusal: publish %+v, refused by %q; want none, refused by 1s", f.sent, f.refusedBy)
 	}
 	if got := w.engine.Tally.Unstored.Load(); got != 1 {
 		t.Errorf("%d refusals are counted, want 1", got)
@@ -138,8 +138,8 @@ func TestRefusedHopEndsOverdue(t *testing.T) {
 	}
 }
 
-// TestRefusedDeadLetterIsRepeated: if a dead letter cannot be stored, the message's next step is a dead letter again,
-// except after a last attempt.
+// TestRefusedDeadLetterIsRepeated: if a dead letter cannot be stored, the message's next step is a dead letter again.
+// If the dead letter followed the last attempt, the message is delivered again.
 func TestRefusedDeadLetterIsRepeated(t *testing.T) {
 	now := time.Now()
 	problem := message.Problemf(message.TooLarge, "x")
@@ -149,7 +149,7 @@ func TestRefusedDeadLetterIsRepeated(t *testing.T) {
 		f.sent = &publish{kind: dead, problem: problem, request: &message.Request{Attempts: attempts}}
 		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
 		if f.problem != want {
-			t.Errorf("after %d attempts more: %v, want %v", attempts, f.problem, want)
+			t.Errorf("a dead letter with %d attempts: problem %v, want %v", attempts, f.problem, want)
 		}
 	}
 }

@@ -46,6 +46,7 @@ func TestBacklogOfALevel(t *testing.T) {
 		t.Errorf("full: sends up to %s, want now", until.Sub(epoch))
 	}
 	if until, wait := b.sendable(r, f, false, now, local.Add(backlogWait)); b.open || until != now || wait != forever {
-		t.Errorf("after backlogWait: open %v, sends up to %s and waits %s", b.open, until.Sub(epoch), wait)
+		t.Errorf("after backlogWait: open %v, sends up to %s and waits %s; want closed, now and forever",
+			b.open, until.Sub(now), wait)
 	}
 }

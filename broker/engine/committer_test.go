@@ -77,7 +77,7 @@ func TestStuckCursor(t *testing.T) {
 	}
 	todo := c.begin(r, later)
 	if want := []uint64{2, 3}; todo.upTo != 0 || !slices.Equal(todo.outOfOrder, want) {
-		t.Fatalf("commit up to %d and %v, want %v", todo.upTo, todo.outOfOrder, want)
+		t.Fatalf("commit up to %d, deletes of %v; want 0 and %v", todo.upTo, todo.outOfOrder, want)
 	}
 	c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, later)
 	if got := r.cursor.OutOfOrder(); got != 2 {
@@ -102,11 +102,11 @@ func TestUrgentBehindStuckCursor(t *testing.T) {
 		moved, _ := r.record(item(1, sequence, after(0), 0))
 		r.cursor.DoneUrgent(moved)
 		if now, wait := c.due(&r.cursor, local); !now {
-			t.Fatalf("%d is due in %s, want now", sequence, wait)
+			t.Fatalf("the commit of message %d is due in %s, want now", sequence, wait)
 		}
 		todo = c.begin(r, local)
 		if want := []uint64{sequence}; todo.upTo != 1 || !slices.Equal(todo.outOfOrder, want) {
-			t.Fatalf("commit up to %d and %v, want 1 and %v", todo.upTo, todo.outOfOrder, want)
+			t.Fatalf("commit up to %d, deletes of %v; want 1 and %v", todo.upTo, todo.outOfOrder, want)
 		}
 		c.finish(commitAnswer{commit: todo}, r, local)
 		local = local.Add(minCommitInterval)

@@ -39,12 +39,12 @@ func TestFlightsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOldestOverdue checks the earliest overdue time, of messages without an answer and of messages on the wheel, which
-// count as overdue a lookahead after their time on the wheel.
+// TestOldestOverdue checks the earliest overdue time of all messages. A message on the wheel counts as overdue a
+// lookahead after its time on the wheel.
 func TestOldestOverdue(t *testing.T) {
 	f := newTestFlights()
 	if _, any := f.oldestOverdue(); any {
-		t.Error("a message is overdue, although there is none")
+		t.Error("a message is overdue, although there is no message")
 	}
 	moving, waiting := new(flight), new(flight)
 	f.hold(waiting, epoch)

@@ -139,8 +139,8 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	expect(then, 72)
 }
 
-// itemStoredAgo returns a message of the level 10s that was stored a duration ago before base. Last is the last
-// sequence of the stream.
+// itemStoredAgo returns a message of the level 10s that was stored at the time base less ago. Last is the last sequence
+// of the stream.
 func itemStoredAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	return lane.Item{Epoch: 1, Message: lane.Message{
 		Sequence: seq, At: base.Round(0).Add(-ago), Pending: last - seq,

@@ -23,11 +23,11 @@ func TestDueAtItsRate(t *testing.T) {
 		refused string
 		want    string
 	}{
-		{"another has the home", "3s 1m", "slow.x", false, "", "hop into 3s"},
-		{"we have the home", "3s 1m", "slow.x", true, "", "fire"},
+		{"another instance has the home", "3s 1m", "slow.x", false, "", "hop into 3s"},
+		{"this instance has the home", "3s 1m", "slow.x", true, "", "fire"},
 		{"without a rate", "3s 1m", "quick", false, "", "fire"},
-		{"the home takes nothing", "3s 1m", "slow.x", false, "3s", "fire"},
-		{"a level on the way took nothing", "3s 1m", "slow.x", false, "1m", "hop into 3s"},
+		{"the home has refused the message", "3s 1m", "slow.x", false, "3s", "fire"},
+		{"another level has refused the message", "3s 1m", "slow.x", false, "1m", "hop into 3s"},
 		{"no level is short enough", "10s 1m", "slow.x", false, "", "fire"},
 	} {
 		ladder := mustLadder(t, tt.ladder)

@@ -51,7 +51,7 @@ func TestAnotherHistory(t *testing.T) {
 	}
 	r.cursor.Done(old)
 	if got := r.cursor.ArrivedThrough(); got != 0 {
-		t.Errorf("%d has arrived, in the earlier history", got)
+		t.Errorf("arrived through %d after a message of the earlier history, want 0", got)
 	}
 	if _, present := r.record(item(1, 8, after(0), 0)); present {
 		t.Error("a message of the earlier epoch counts")

@@ -115,14 +115,14 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestEarlierFiringsByTheLeadersClock: the worker reads the state of a firing that was stored before this instance
-// owned the lane, by the leader's clock. A later firing is left to the worker that stored it. Until the leader
-// has reported its time, all firings count as earlier.
+// TestEarlierFiringsByTheLeadersClock: the worker compares the stored time of a firing with the time at which this
+// instance became the owner, both by the leader's clock. It reads the state of an earlier firing. A later firing is
+// left to the worker that stored it. Until the leader has reported its time, all firings count as earlier.
 func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 	now := time.Now()
 	lane := streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}
 	set := entryRead(newTestWorker(t, lane, now), 7, now, message.Header{"Delay-For": {"1s"}})
-	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} { // offset of the leader's clock
+	for _, offset := range []time.Duration{0, time.Hour, -time.Hour} { // of the leader's clock
 		for _, tt := range []struct {
 			stored  time.Duration // after the lane became ours
 			unknown bool          // the leader has not reported its time
@@ -136,12 +136,12 @@ func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 			w := newTestWorker(t, lane, now)
 			w.plan.kind.(*timersLane).ownedSince, w.clock = now, newLeaderClock(now)
 			if !tt.unknown {
-				w.clock.Record(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
+				w.clock.Record(leader.Answer{Time: now.Round(0).Add(offset), Received: now, LastSeq: 300})
 			}
-			f := entryRead(w, 9, now.Add(ahead+tt.stored), firedHeader(set, 7, "other"))
+			f := entryRead(w, 9, now.Add(offset+tt.stored), firedHeader(set, 7, "other"))
 			if got := f.timer.Stage == role.Doubt; got != tt.read {
-				t.Errorf("by a clock that is %s ahead, stored after %s, its clock unknown %t: read %t, want %t",
-					ahead, tt.stored, tt.unknown, got, tt.read)
+				t.Errorf("clock offset %s, stored %s after the lane became ours, clock unknown %t: read %t, want %t",
+					offset, tt.stored, tt.unknown, got, tt.read)
 			}
 		}
 	}

@@ -73,7 +73,8 @@ func TestUnpack(t *testing.T) {
 		}
 		for _, got := range fs.takeDue(epoch) {
 			if want.growth = got.growth; got.growth == 0 || fs.growth != got.growth || fs.bytes != bytes {
-				t.Errorf("the message grew by %d of %d to %d bytes, want %d", got.growth, fs.growth, fs.bytes, bytes)
+				t.Errorf("unpacking: growth of the message %d, of all messages %d; then %d bytes, want %d",
+					got.growth, fs.growth, fs.bytes, bytes)
 			}
 			if !reflect.DeepEqual(*got, want) {
 				t.Errorf("after its wait, the message is\n%+v, want\n%+v", *got, want)
@@ -87,8 +88,8 @@ func TestUnpack(t *testing.T) {
 }
 
 // TestUnpackWithinMemory: if all packed messages are due at the same time, a lane unpacks as many as fit into its
-// memory, in order. It unpacks the other messages when these arrive. An unpacked message that is tried again does not
-// wait for packed messages.
+// memory, in order. It unpacks the other messages when the unpacked messages have arrived. An unpacked message that is
+// tried again does not wait for packed messages.
 func TestUnpackWithinMemory(t *testing.T) {
 	account := newBudget(config.MinHoldBytes, 1).Open(freeShare)
 	f, read := newFlights(account), uint64(0)
@@ -110,14 +111,14 @@ func TestUnpackWithinMemory(t *testing.T) {
 				t.Fatalf("message %d is unpacked at place %d", fl.Sequence, len(out))
 			}
 			if account.Set(int64(f.bytes)); int64(f.bytes) > account.Limit()+int64(fl.size) {
-				t.Fatalf("%d bytes after %d were unpacked, of %d", f.bytes, len(out), account.Limit())
+				t.Fatalf("%d bytes in use after %d messages were unpacked, want at most %d", f.bytes, len(out), account.Limit())
 			}
 		}
 	}
 	take()
 	next, _ := f.nextTime()
 	if at, wakes := f.wakeTime(); len(out) == int(read) || !f.blocked() || wakes || next != epoch {
-		t.Fatalf("%d of %d unpacked, wakes at %s: %t", len(out), read, at, wakes)
+		t.Fatalf("%d of %d messages are unpacked; the loop wakes at %s: %t", len(out), read, at, wakes)
 	}
 	last := out[len(out)-1]
 	last.tries++
@@ -137,6 +138,6 @@ func TestUnpackWithinMemory(t *testing.T) {
 		}
 	}
 	if f.count != 0 || f.bytes != 0 || f.growth != 0 || f.packed != 0 {
-		t.Errorf("in the end %d of %d bytes, grown by %d, %d packed", f.count, f.bytes, f.growth, f.packed)
+		t.Errorf("in the end: %d messages of %d bytes, grown by %d, %d packed", f.count, f.bytes, f.growth, f.packed)
 	}
 }

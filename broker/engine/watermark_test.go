@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestWatermark: of two lanes with a backlog, neither sends messages that are due more than a step after the other's.
-// No lane waits for a lane that has left, and all lanes wait until each expected lane is decided.
+// TestWatermark: a lane with a backlog sends no message that is due more than a step after the first message of another
+// lane. No lane waits for a lane that has left, and all lanes wait until each expected lane is decided.
 func TestWatermark(t *testing.T) {
 	g, woken := new(watermark), 0
 	a, b := g.Join(func() {}), g.Join(func() { woken++ })

@@ -10,18 +10,18 @@ import (
 	"delaybroker/broker/message"
 )
 
-// lostAfter is a lease that is lost after a number of calls of Held.
-type lostAfter struct {
+// expiringLease is a lease that is lost after a number of calls of Held.
+type expiringLease struct {
 	lease.Lease
 	held int
 }
 
-func (l *lostAfter) Held() bool {
+func (l *expiringLease) Held() bool {
 	l.held--
 	return l.held >= 0
 }
 
-func (l *lostAfter) Decline() {}
+func (l *expiringLease) Decline() {}
 
 // TestLeaseIsCheckedBeforeEachMessage: the worker checks the lease before each message. After the lease is lost, it
 // sends no message that waited for the leader's time or on the wheel.
@@ -32,7 +32,7 @@ func TestLeaseIsCheckedBeforeEachMessage(t *testing.T) {
 		"on the wheel": func(w *worker, f *flight) { w.flights.hold(f, leader.At(base)) },
 	} {
 		w := tenSecondWorker(t, base)
-		w.lease = &lostAfter{held: 1}
+		w.lease = &expiringLease{held: 1}
 		for range 3 { // the next step of each is to wait for a minute
 			f := w.flights.begin(lane.Message{At: base}, lane.Mark{})
 			f.problem = message.Problemf(message.NewerFormat, "x")

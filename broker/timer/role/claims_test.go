@@ -34,17 +34,17 @@ func TestFirings(t *testing.T) {
 		want int
 	}{
 		{"take two", func() { c.Take(a); c.Take(b) }, 2},
-		{"take one's own", func() { c.Take(a) }, 2},
-		{"take another's", func() { c.Take(notB) }, 2},
-		{"settle another's", func() { c.Settle(notB) }, 2},
+		{"take a held claim again", func() { c.Take(a) }, 2},
+		{"take the claim of another alarm", func() { c.Take(notB) }, 2},
+		{"settle the claim of another alarm", func() { c.Settle(notB) }, 2},
 		{"settle", func() { c.Settle(a) }, 1},
-		{"settle once more", func() { c.Settle(a) }, 1},
-		{"take a settled one", func() { c.Take(a) }, 1},
-		{"release a settled one of another's", func() { c.Release(notA) }, 1},
-		{"release a settled one", func() { c.Release(a) }, 1},
-		{"release another's", func() { c.Release(notB) }, 1},
+		{"settle a settled claim", func() { c.Settle(a) }, 1},
+		{"take a settled claim", func() { c.Take(a) }, 1},
+		{"release the settled claim of another alarm", func() { c.Release(notA) }, 1},
+		{"release a settled claim", func() { c.Release(a) }, 1},
+		{"release the claim of another alarm", func() { c.Release(notB) }, 1},
 		{"release", func() { c.Release(b) }, 0},
-		{"settle a released one", func() { c.Settle(b) }, 0},
+		{"settle a released claim", func() { c.Settle(b) }, 0},
 	} {
 		if step.do(); c.Firings() != step.want {
 			t.Errorf("%s: %d firings, want %d", step.name, c.Firings(), step.want)

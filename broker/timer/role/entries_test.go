@@ -35,8 +35,8 @@ func bubble(t *testing.T, f func(t *testing.T, e *entries)) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) { f(t, newEntries(t, s)) })
 }
 
-// parallel is bubble in a parallel subtest.
-func parallel(t *testing.T, name string, f func(t *testing.T, e *entries)) {
+// runParallel runs bubble in a parallel subtest.
+func runParallel(t *testing.T, name string, f func(t *testing.T, e *entries)) {
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
 		bubble(t, f)
@@ -70,10 +70,16 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 	return e
 }
 
-// write stores entries, which words describe: "set", "set:3" for a set that expects entry 3, "cancel:3", "fired:3",
-// "unproven:3", "over:3", "every" for the set of a series, "debounced" for a debounced set, "round:3" for the next
-// round after round 3 has fired, "moved:3" for a round that replaces round 3 without a firing, "gone" for an entry that
-// is removed, and "gone:3" for an entry that is removed together with entry 3.
+// write stores entries, one for each word:
+//
+//	set, every, debounced   the set of a timer, of a series, or of a debounced run
+//	set:3                   a set that expects entry 3
+//	cancel:3                a cancel that expects entry 3
+//	over:3                  the outcome of generation 3
+//	fired:3, unproven:3     the firing of generation 3, with a known or an unknown key
+//	round:3                 the next round, after round 3 has fired
+//	moved:3                 a round that replaces round 3, which has not fired
+//	gone, gone:3            an entry that is removed, alone or together with entry 3
 func (e *entries) write(words string) {
 	e.t.Helper()
 	e.words = words

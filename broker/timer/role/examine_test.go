@@ -43,7 +43,7 @@ func TestReadState(t *testing.T) {
 		"every moved:1 cancel":                     3,
 		"every round:1 set fired:3":                2,
 	} {
-		parallel(t, words, func(t *testing.T, e *entries) {
+		runParallel(t, words, func(t *testing.T, e *entries) {
 			e.write(words)
 			state, err := e.ReadState(t.Context(), subject, 1)
 			if err != nil || state.Sequence != want || state.Message.Sequence != want || state.NoEntry != (want == 0) {
@@ -56,17 +56,17 @@ func TestReadState(t *testing.T) {
 	}
 }
 
-// TestReadRoundState: if the entry of a round is the first of its subject, one request suffices, with any later
-// entries. The request also proves that no entry is left before the round. For any other round, the result is that of
+// TestReadRoundState: if the entry of a round is the first of its subject, one request suffices, whatever entries
+// follow. The request also proves that no entry is left before the round. For any other round, the result is that of
 // ReadState.
 func TestReadRoundState(t *testing.T) {
 	t.Parallel()
-	for words, earlierRemoved := range map[string]bool{ // whether no entry is left before the own entry
+	for words, earlierRemoved := range map[string]bool{ // whether no entry is left before the entry of the round
 		"own": true, "every own:1": false, "every own:1 gone:1": true, "every gone own gone:1": true,
 		"every own:1 gone:1 round:2": true, "every own:1 gone:1 cancel": true, "every own:1 cancel": false,
 		"own gone:1": false, "own round:1 gone:1": false,
 	} {
-		parallel(t, words, func(t *testing.T, e *entries) {
+		runParallel(t, words, func(t *testing.T, e *entries) {
 			before, _, _ := strings.Cut(words, "own")
 			generation := uint64(strings.Count(before, " ") + 1)
 			e.write(strings.Replace(strings.Replace(words, "own:", "round:", 1), "own", "every", 1))
@@ -87,7 +87,7 @@ func TestReadRoundState(t *testing.T) {
 			synctest.Wait()
 			n := asked.Load()
 			if earlierRemoved && (n != 1 || state.Sequence != generation || state.Message.Sequence != generation) {
-				t.Errorf("after %d requests: state %+v; want one request, and the own entry", n, state)
+				t.Errorf("after %d requests: state %+v; want one request, and the entry of the round", n, state)
 			} else if !earlierRemoved && state.Sequence != want.Sequence {
 				t.Errorf("state %+v, want %+v", state, want)
 			}
@@ -98,14 +98,14 @@ func TestReadRoundState(t *testing.T) {
 // TestReadEarlier checks whether the earlier rounds of the series are settled, with other entries between them.
 func TestReadEarlier(t *testing.T) {
 	t.Parallel()
-	for words, want := range map[string]bool{ // for the last remaining entry
+	for words, want := range map[string]bool{ // whether the rounds before the last entry are settled
 		"every": true, "every moved:1": true, "every moved:1 moved:2": true,
 		"every round:1": false, "every round:1 gone:1": true,
 		"every round:1 moved:2": false, "every round:1 moved:2 gone:1": true,
 		"every round:1 moved:2 moved:3": false, "every round:1 moved:2 moved:3 gone:1": true,
 		"every round:1 every moved:3": true, // another series
 	} {
-		parallel(t, words, func(t *testing.T, e *entries) {
+		runParallel(t, words, func(t *testing.T, e *entries) {
 			e.write(words)
 			m, err := e.API.Last(t.Context(), e.Name(), subject)
 			if err != nil {

@@ -17,7 +17,8 @@ import (
 )
 
 // TestCopied: of a replica's copies, only the generation's own entry and a cancel of the generation count. After every
-// other copy, such as an older or later entry, or an entry of another history of the stream, the leader is asked.
+// other copy, such as an older or later entry, or an entry of another history of the stream, the worker asks the
+// leader.
 func TestCopied(t *testing.T) {
 	t.Parallel()
 	names, err := message.NewNames("delay")
@@ -216,7 +217,7 @@ func TestRemoveKnownEntries(t *testing.T) {
 		},
 		"an unknown expectation": {"set cancel", 2, Removal{Entry: 2, Keep: true}, "cancel", 2},
 	} {
-		parallel(t, name, func(t *testing.T, e *entries) {
+		runParallel(t, name, func(t *testing.T, e *entries) {
 			e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
 			e.write(tt.words)
 			var reads atomic.Int64

@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRunOf: a run begins after the last entry that is not a debounced set.
-func TestRunOf(t *testing.T) {
+// TestReadRun: a run begins after the last entry that is not a debounced set.
+func TestReadRun(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]uint64{ // the first set of the run of the last set
 		"debounced":                            1,
