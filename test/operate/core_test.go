@@ -47,9 +47,9 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	}
 }
 
-// TestLatenessOfCoreSubscribers: the lateness of a delivery to core subscribers is the lateness that they see. The
-// broker waits 50 ms for an answer before it counts the delivery, and at first another 50 ms until it knows the
-// streams. The journal, the metrics, the traces and the command where do not count that time.
+// TestLatenessOfCoreSubscribers: the reported lateness of a delivery to core subscribers is the lateness at the
+// subscribers. The broker waits 50 ms for an answer before it counts the delivery, and at first another 50 ms until it
+// knows the streams. The journal, the metrics, the traces and the command where do not count that time.
 func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		spans := &collector{}
@@ -75,13 +75,13 @@ func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natst
 		ref := harness.MustMessageRef(t, ids[1])
 		w, err := harness.Inspect(t, s, cfg).Where(t.Context(), ref, 100, func(uint64, uint64) {})
 		if err != nil || !w.Delivered.Equal(want[1].Due) || w.Late != 0 || !strings.Contains(w.Answer, "on time") {
-			t.Errorf("where: %+v, %v, want it delivered on time", w, err)
+			t.Errorf("where returns %+v, %v, want a delivery on time", w, err)
 		}
 		stop()
 		for n, span := range spans.all {
 			text := formatSpan(span, want[n].Due)
 			if text != "-1s-0s hops=0 attempts=1 ui.a late=0, due at 0s" {
-				t.Errorf("span %d: %s, want it to end when it was due", n, text)
+				t.Errorf("span %d: %s, want the end at the due time", n, text)
 			}
 		}
 		if len(spans.all) != 2 {

@@ -19,7 +19,7 @@ import (
 )
 
 // TestFleetTotals: each instance answers an operator with its totals and, if requested, with its history, exact to the
-// message and to the second. An answer without a valid seal is not proven.
+// message and to the second. An answer without a valid seal is reported as unproven.
 func TestFleetTotals(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{MaxOwners: 2, Instance: "west", History: new(history.Book)}
@@ -54,7 +54,7 @@ func TestFleetTotals(t *testing.T) {
 		members, err = i.Fleet(t.Context(), broker.QueryOptions{Except: except})
 		for _, m := range members {
 			if err != nil || m.Instance == except || len(members) != 2 {
-				t.Errorf("%s answers, one of %d, although the request excludes %s; %v", m.Instance, len(members), except, err)
+				t.Errorf("%s, one of %d, answers although the request excludes %s; %v", m.Instance, len(members), except, err)
 			}
 		}
 	})
@@ -77,7 +77,7 @@ func TestFleetTargets(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(history.FineStep).Add(history.FineStep + time.Second)))
 		c := harness.NewClient(t, s)
 		c.Subscribe("orders.>")
-		for range 20 { // levels of both instances
+		for range 20 { // these levels include lanes of both instances
 			c.Publish("delay.1s.orders.paid", "x")
 			c.Publish("delay.5s.orders.sent.eu", "x")
 		}
@@ -108,8 +108,8 @@ func TestFleetTargets(t *testing.T) {
 	})
 }
 
-// TestTargetsMatchTotals: three silences in a row of a stream that should acknowledge count as one refusal, as in
-// all other figures.
+// TestTargetsMatchTotals: three consecutive deliveries without an answer of a stream count as one refusal, as in all
+// other figures.
 func TestTargetsMatchTotals(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		modes, err := deliver.ParseModes("mute.>=stream,auto")
@@ -135,8 +135,8 @@ func TestTargetsMatchTotals(t *testing.T) {
 	})
 }
 
-// checkMembers checks that all instances together have seven deliveries, and that the history of an instance has the
-// deliveries of that instance.
+// checkMembers expects seven deliveries of all instances together, and in the history of each instance its own
+// deliveries.
 func checkMembers(t *testing.T, members []inspect.Member) {
 	t.Helper()
 	var delivered int64

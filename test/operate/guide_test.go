@@ -22,16 +22,16 @@ var (
 	numbers    = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f.:]*`)
 )
 
-// TestGuide types the commands of GUIDE.md into one shell, and compares their output with that of the guide, except for
-// numbers and columns. Between the lines of the guide, there may be more lines. The programs listen on a loopback
-// address of their own.
+// TestGuide runs the commands of GUIDE.md in one shell, and compares their output with the output in the guide, except
+// for numbers and spaces. The output may have more lines between the lines of the guide. The programs listen on a
+// loopback address that no other test uses.
 func TestGuide(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	guide, err := os.ReadFile("../../cmd/delaybroker/GUIDE.md")
 	natstest.NoError(t, err)
 	script := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n"
-	var want []string // by number of the command
+	var want []string // indexed by the number of the command
 	for _, b := range guideBlock.FindAllStringSubmatch(string(guide), -1) {
 		if b[1] == "sh" {
 			script += fmt.Sprintf("echo '== %d'\n%s", len(want), b[2])

@@ -20,8 +20,8 @@ func journalConfig(c *harness.Client) jetstream.StreamConfig {
 	return c.Stream(journalStream).CachedInfo().Config
 }
 
-// TestJournalRetention: a changed duration is applied to the stream. A journal that is switched off stays, and
-// the reports say so. Records are removed after their time.
+// TestJournalRetention: a broker applies a changed DELAY_JOURNAL to the stream. If the journal is switched off, its
+// stream stays, and the log and the reports mention that. The server removes records after the retention time.
 func TestJournalRetention(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -69,11 +69,11 @@ func TestJournalRetention(t *testing.T) {
 }
 
 // TestWithoutAJournal: the journal's stream cannot be created, since another stream has its name, or there is no room
-// for it. The broker logs that once, and delivers.
+// for it. The broker logs this once, and delivers the messages.
 func TestWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		maxStore int64  // of the server, in bytes
+		maxStore int64  // the storage limit of the server, in bytes
 		other    string // stream of another program
 	}{
 		"name in use": {1 << 40, journalStream},
@@ -97,8 +97,8 @@ func TestWithoutAJournal(t *testing.T) {
 }
 
 // TestJournalDelaysNoStart: a broker does not wait for a journal's stream without a leader. If the server does not
-// answer the request to create the stream, the broker gives up at the first attempt after a quarter of a minute. Each
-// further request takes 5 s.
+// answer the request to create the stream, the broker gives up at the first attempt later than 15 s after the start.
+// Each further request takes 5 s.
 func TestJournalDelaysNoStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent string // the request without an answer; if empty, the stream is listed by name only

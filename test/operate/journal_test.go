@@ -37,7 +37,7 @@ func journaled(c *harness.Client, q journal.Query) ([]journal.Entry, journal.Rep
 	return all, report
 }
 
-// wantRecords compares the records found with the wanted ones. Records of one instant may come in any order.
+// wantRecords compares records. Records with the same time may be in any order.
 func wantRecords(t *testing.T, found []journal.Entry, want ...journal.Record) {
 	t.Helper()
 	var got []journal.Record
@@ -59,8 +59,8 @@ func wantRecords(t *testing.T, found []journal.Entry, want ...journal.Record) {
 	}
 }
 
-// wantHoles compares the holes of a report. A wanted hole without a reason matches any reason, and one without an
-// instance matches any instance.
+// wantHoles compares the holes of a report. An empty reason matches any reason, and an empty instance matches any
+// instance.
 func wantHoles(t *testing.T, r journal.Report, want ...journal.Hole) {
 	t.Helper()
 	got := slices.Clone(r.Holes)
@@ -77,7 +77,7 @@ func wantHoles(t *testing.T, r journal.Report, want ...journal.Hole) {
 	}
 }
 
-// accepted returns the id of a message that was stored just now.
+// accepted returns the id of a message that the stream stored at the current time.
 func accepted(ack *jetstream.PubAck) string {
 	return message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: time.Now()}.String()
 }
@@ -114,7 +114,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 		found, report := journaled(c, journal.Query{})
 		const refused = "nobody listens on the subject (503)"
 		turn := onTime(second, "slow.f", after(2*time.Second))
-		turn.Due = after(time.Second) // due before its turn at the rate, and so not late
+		turn.Due = after(time.Second) // due before its send time at the rate, and therefore not late
 		wantRecords(t, found,
 			journal.Record{ID: unread, Target: "orders.e", At: began, Code: message.BadTime,
 				Reason: `bad duration "soon": "soon" is not a number; start with a digit, such as 30m`},
@@ -134,7 +134,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 	})
 }
 
-// TestJournalOfTwoInstances: two instances write to one stream. A clean stop of either leaves no hole.
+// TestJournalOfTwoInstances: two instances write to one stream. A clean stop of an instance leaves no hole.
 func TestJournalOfTwoInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -169,8 +169,8 @@ func TestJournalOfTwoInstances(t *testing.T) {
 	})
 }
 
-// TestForgedRecordsAreIgnored: a record without a seal, or with the seal of another key or another text, is not
-// believed, and is counted as unproven. A batch that was stored twice counts once.
+// TestForgedRecordsAreIgnored: the reader ignores a record without a seal, or with the seal of another key or another
+// text, and counts it as unproven. A batch that was stored twice counts once.
 func TestForgedRecordsAreIgnored(t *testing.T) {
 	t.Parallel()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
@@ -208,7 +208,7 @@ func TestForgedRecordsAreIgnored(t *testing.T) {
 		put(forged, c.Keys("delay").Seal("delaysys.owners.table", []byte(forged)), nil)
 		k, h := c.Keys("delay"), message.Header{}
 		k.SealMessage(batch.Subject, h, []byte(forged), time.Now())
-		put(forged, "", nats.Header(h)) // a batch has another kind of seal than a message
+		put(forged, "", nats.Header(h)) // the seal of a message is not valid for a batch
 		put("", "", nil)
 		put(string(batch.Data), seal, nil)
 		time.Sleep(10 * time.Minute)
@@ -218,7 +218,7 @@ func TestForgedRecordsAreIgnored(t *testing.T) {
 		if report.UnprovenMessages != 6 || report.Duplicates != 2 || !report.Complete() {
 			t.Errorf("reported %+v, want 6 unproven messages, and two duplicates", report)
 		}
-		lastMinute := journal.Query{Since: time.Now().Add(-time.Minute)} // begins with the copy
+		lastMinute := journal.Query{Since: time.Now().Add(-time.Minute)} // the search begins with the duplicate
 		if found, report = journaled(c, lastMinute); len(found) > 0 || !report.Complete() || report.Duplicates != 1 {
 			t.Errorf("last minute: found %+v, %+v, want nothing, and one copy", found, report)
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // TestJournalDelaysNoDelivery: while the journal's stream is deleted, silent or full, each delivery is exactly on time,
-// and committed. Dropped records are counted, logged once a minute, and reported by the next batch.
+// and committed. The broker counts dropped records and logs them once a minute, and the next batch reports them.
 func TestJournalDelaysNoDelivery(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]journalFault{
@@ -95,7 +95,7 @@ func (f journalFault) check(t *testing.T, s *natstest.Server) {
 	}
 }
 
-// wantHole checks that the report to an operator has a hole that lasts until now.
+// wantHole expects a hole that lasts until now in the report to an operator.
 func (f journalFault) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
 	t.Helper()
 	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
@@ -152,7 +152,7 @@ func TestJournalOfKilledInstance(t *testing.T) {
 		due := time.Now().Add(time.Second)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		i.Stop() // right after the delivery
+		i.Stop() // directly after the delivery
 		harness.CheckBodies(t, c.Arrivals("ORDERS"), "x×3")
 		found, report := journaled(c, journal.Query{})
 		want := []journal.Record{onTime(stored, "orders.a", began.Add(time.Second)), onTime(again, "orders.c", due)}
@@ -164,7 +164,7 @@ func TestJournalOfKilledInstance(t *testing.T) {
 			want = append(want, repeated)
 		}
 		wantRecords(t, found, want...)
-		wantHoles(t, report) // the journal alone does not show yet that the first instance was killed
+		wantHoles(t, report) // the journal does not show yet that the first instance was killed
 		time.Sleep(2 * time.Minute)
 		harness.StartBroker(t, s, cfg)
 		time.Sleep(time.Minute)
@@ -178,7 +178,7 @@ func TestJournalOfKilledInstance(t *testing.T) {
 	})
 }
 
-// journalReport returns the report that an operator gets now.
+// journalReport returns the current report to an operator.
 func journalReport(t *testing.T, s *natstest.Server, cfg broker.Config) journal.Report {
 	t.Helper()
 	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })

@@ -135,14 +135,15 @@ func TestMetricsOfDeferredDeliveries(t *testing.T) {
 			"lane_retries_total DELAY_1s": 0,
 		})
 
-		const share, more = 4096, 7 // the maximum number of unanswered messages to one target, and the messages behind
+		const share, more = 4096, 7 // the maximum number of unanswered messages to one target, and the waiting messages
 		c.Subscribe("service")
 		c.PublishMany("delay.1s.service", share+more)
-		time.Sleep(1500 * time.Millisecond) // the messages behind are deferred
+		time.Sleep(1500 * time.Millisecond) // the broker defers the waiting messages
 		wantValues(t, "with a silent service", scrape(t, i), map[string]float64{
 			"deliveries_total refused": 0, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": more,
 		})
-		time.Sleep(19500 * time.Millisecond) // deferred twice more, until the unanswered messages are refused
+		// The broker defers them twice more, until the unanswered messages count as refused.
+		time.Sleep(19500 * time.Millisecond)
 		wantValues(t, "after some time", scrape(t, i), map[string]float64{
 			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more,
 			"lane_retries_total DELAY_1s":          share + more,

@@ -19,7 +19,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// scrape returns the metrics of an instance by name and labels. It leaves out zeros, and metrics that are not about
+// scrape returns the metrics of an instance by name and labels. It omits zeros, and metrics that are not about
 // messages.
 func scrape(t *testing.T, i *harness.Instance) map[string]float64 {
 	t.Helper()
@@ -152,8 +152,8 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 	})
 }
 
-// checkMetricsCutOff stops the server for a while. The age of messages that become due meanwhile is exact, although
-// none can be delivered.
+// checkMetricsCutOff stops the server for some seconds. The reported age of messages that become due in this time is
+// exact, although the broker cannot deliver them.
 func checkMetricsCutOff(t *testing.T, s *natstest.Server, i *harness.Instance, want map[string]float64) {
 	t.Helper()
 	s.Stop()

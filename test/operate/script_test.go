@@ -30,7 +30,7 @@ func (l line) check(t *testing.T, env []string) (stdout string) {
 	t.Helper()
 	stdout, stderr, code := natstest.RunCommand(t, slices.Concat(env, l.env), strings.Fields(l.args)...)
 	all := stdout + stderr
-	if l.args == "doctor" { // its sentences are paragraphs
+	if l.args == "doctor" { // the output wraps its sentences
 		all = strings.Join(strings.Fields(all), " ")
 	}
 	if code != l.code {
@@ -49,7 +49,7 @@ func (l line) check(t *testing.T, env []string) (stdout string) {
 	return stdout
 }
 
-// listening runs a server that other processes can reach, and returns its URL.
+// listening runs a server with a listener, for other processes, and returns its URL.
 func listening(t *testing.T, o server.Options) string {
 	t.Helper()
 	o.Host, o.Port = "127.0.0.1", server.RANDOM_PORT
@@ -57,7 +57,7 @@ func listening(t *testing.T, o server.Options) string {
 }
 
 // TestCommandsAtTheTerminal runs the commands of a new user and of an operator, in their own processes, against a
-// broker with an embedded server. The commands never report a working broker as broken, and they report a mistake
+// broker with an embedded server. The commands report no problem of a working broker, and report a wrong argument
 // before they change anything.
 func TestCommandsAtTheTerminal(t *testing.T) {
 	natstest.SkipShort(t)
@@ -137,7 +137,7 @@ func commandsWithoutFaults(probes string) []line {
 }
 
 // commandsWithFaults returns commands against a broker with dead letters, and with a target that refuses. The dead
-// letter tooFar is due too far ahead.
+// letter tooFar has a due time beyond DELAY_MAX_DELAY.
 func commandsWithFaults(tooFar string) []line {
 	return []line{
 		{args: "dead ls --by code,target,reason",

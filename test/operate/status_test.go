@@ -25,7 +25,7 @@ func ask(t *testing.T, nc *nats.Conn, reply string) (all []broker.Answer) {
 	natstest.NoError(t, err)
 	defer func() { _ = sub.Unsubscribe() }()
 	natstest.NoError(t, nc.PublishRequest("delayctl.status", reply, nil))
-	// Not NextMsg: see natstest.DropTimers.
+	// NextMsg would take a timer out of the pool of nats.go: see natstest.DropTimers.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for {
@@ -44,8 +44,8 @@ func ask(t *testing.T, nc *nats.Conn, reply string) (all []broker.Answer) {
 	}
 }
 
-// TestInstancesReportTheirLanes: each instance answers with its own lanes, and together they own each lane once. A lane
-// whose owner has paused its reader is still owned; the answer says when reading continues.
+// TestInstancesReportTheirLanes: each instance answers with its own lanes, and together they own each lane once. If the
+// owner of a lane has paused its reader, it still owns the lane, and the answer has the time when reading continues.
 func TestInstancesReportTheirLanes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -174,7 +174,7 @@ func TestStatusInSeconds(t *testing.T) {
 	})
 }
 
-// TestLostConnectionIsLoggedOnce: a lost connection is logged by the program, and not once more for each lane.
+// TestLostConnectionIsLoggedOnce: the program logs a lost connection, and the lanes do not log it again.
 func TestLostConnectionIsLoggedOnce(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.MemberConfig(t, 3)

@@ -81,9 +81,10 @@ func formatSpan(s sdk.ReadOnlySpan, began time.Time) string {
 	return b.String()
 }
 
-// TestSpanOfEachMessage: a span lasts from the acceptance of a message until it is delivered or dead, with hops and
-// refusals, exact to the nanosecond. It belongs to the trace of its producer, whose headers reach the target unchanged.
-// A message of an unsampled trace gets no span. A header that is no traceparent is passed on like any other.
+// TestSpanOfEachMessage: a span lasts from the acceptance of a message to its delivery or dead letter, exact to the
+// nanosecond, and has the hops and refusals. It belongs to the trace of the producer, whose headers reach the target
+// unchanged. A message of an unsampled trace gets no span. The broker passes on an invalid traceparent header like any
+// other header.
 func TestSpanOfEachMessage(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -132,8 +133,8 @@ func TestSpanOfEachMessage(t *testing.T) {
 	})
 }
 
-// wantSpans compares the spans with the wanted one of each trace, which is empty for no span. It counts spans without a
-// parent.
+// wantSpans compares the spans with the expected span of each trace. An empty string means no span. It counts spans
+// without a parent.
 func wantSpans(t *testing.T, all []sdk.ReadOnlySpan, began time.Time, want map[string]string, wantRoots int) {
 	t.Helper()
 	roots := 0
@@ -191,7 +192,8 @@ func TestSpanAcrossInstances(t *testing.T) {
 	})
 }
 
-// TestSilentCollectorDelaysNothing: each delivery is exactly on time, and dropped spans are counted.
+// TestSilentCollectorDelaysNothing: without answers of the collector, each delivery is exactly on time, and the broker
+// counts the dropped spans.
 func TestSilentCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

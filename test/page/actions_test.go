@@ -47,7 +47,7 @@ func withoutToken(t *testing.T, browser context.Context, c *scene) {
 	if n := value[int](b, unlocked); n != 0 {
 		t.Errorf("got %d buttons that act, want 0", n)
 	}
-	b.press("main td", "Cancel") // asks for the token
+	b.press("main td", "Cancel") // the page asks for the token
 	b.until(`document.querySelector("dialog input[name=token]")`)
 	b.press("dialog", "Close")
 	for _, test := range []struct{ header, path, body string }{
@@ -94,7 +94,7 @@ func hostileBodies(t *testing.T, browser context.Context, c *scene) {
 	}
 	b.press("main", "Hex")
 	b.until(`document.querySelector("pre#body").textContent.startsWith("00000000  ")`)
-	// The browser itself does not make HTML from text: it throws an exception and logs an error in the console.
+	// The policy of the page forbids HTML from text: the browser throws an exception and logs an error in the console.
 	b.allowRefusals()
 	if !value[bool](b, `(() => {
 		try { document.createElement("div").innerHTML = "<b>x</b>"; return false } catch { return true }
@@ -104,7 +104,7 @@ func hostileBodies(t *testing.T, browser context.Context, c *scene) {
 }
 
 // cancelByKeyboard enters the token, cancels a timer and closes the dialog, without a mouse. After a dialog, the focus
-// is at the row. On a narrow screen, the dialogs fit.
+// returns to the row. On a narrow screen, the dialogs fit.
 func cancelByKeyboard(t *testing.T, browser context.Context, c *scene) {
 	c.timer("typed", "orders.typed", "2h")
 	b := open(t, browser, c.url, "#/timers?key=typed", 375, 800, "dark")
@@ -161,7 +161,7 @@ func pauseAndResume(t *testing.T, browser context.Context, c *scene) {
 	}
 }
 
-// resendLetter resends one dead letter to another target, and removes all others that match.
+// resendLetter resends one dead letter to another target, and removes all other letters that match the search.
 func resendLetter(t *testing.T, browser context.Context, c *scene) {
 	sub := c.subscribe("rescued")
 	b := open(t, browser, c.url, "#/letters?code=undelivered&target=shop.sms", 1280, 900, "light")

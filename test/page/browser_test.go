@@ -77,9 +77,9 @@ type tab struct {
 	base string // URL of the page
 
 	mu        sync.Mutex // guards the fields below
-	errors    []string   // from the console
+	errors    []string   // errors in the console
 	requests  []string   // URLs
-	mayRefuse bool       // errors about refused requests are not in errors
+	mayRefuse bool       // record ignores errors about refused requests
 }
 
 // open opens the page in a tab with its own window. At the end of the case, it closes the tab and calls check.
@@ -123,7 +123,7 @@ func newWindow(t *testing.T, browser context.Context) (target.ID, cdp.BrowserCon
 	return id, window
 }
 
-// newTab opens another tab of a window, in front of the other tabs.
+// newTab opens another tab of a window, as the visible tab.
 func newTab(t *testing.T, browser context.Context, window cdp.BrowserContextID) target.ID {
 	t.Helper()
 	ctx := cdp.WithExecutor(browser, chromedp.FromContext(browser).Browser)
@@ -177,7 +177,7 @@ func (b *tab) check() {
 	}
 }
 
-// allowRefusals makes record ignore errors about refused requests from now on.
+// allowRefusals makes record ignore later errors about refused requests.
 func (b *tab) allowRefusals() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

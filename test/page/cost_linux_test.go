@@ -25,8 +25,8 @@ const (
 
 // BenchmarkPage measures the CPU time of a broker with five viewers of its page, and without a viewer before and after
 // that. It measures an idle broker, and a broker that delivers 10,000 messages a second. Under load, two equal
-// measurements differ by a percent. So the benchmark reports the cost of the page relative to the broker's cost under
-// load twice: as the increase under load, and as the increase of the idle broker.
+// measurements differ by a percent. So the benchmark reports two ratios to the broker's cost under load: the increase
+// under load, and the increase of the idle broker.
 func BenchmarkPage(b *testing.B) {
 	s := natstest.RunListening(b)
 	nc := s.Connect()
@@ -39,7 +39,7 @@ func BenchmarkPage(b *testing.B) {
 	address := natstest.FreeAddress(b)
 	broker := natstest.StartBroker(b, "NATS_URL="+s.Server().ClientURL(), "DELAY_HTTP_ADDR="+address)
 	compare := func() (without, with time.Duration) {
-		const settle = 7 * time.Second // longer than the delays, and longer than the page keeps its connections
+		const settle = 7 * time.Second // longer than the delays, and than the lifetime of the page's connections
 		time.Sleep(settle)
 		without = cpuDuring(b, broker.Pid, costTime/2)
 		disconnect := connectViewers(b, address)

@@ -171,7 +171,7 @@ func colorScheme(t *testing.T, browser context.Context, c *scene) {
 	}
 }
 
-// screenshots makes the screenshots for the documents, which must be small. This command writes them to the folder:
+// screenshots makes the screenshots for the documents, as small files. This command writes the files to the directory:
 //
 //	go test ./test/page -run TestPage -page.shots ../../broker/web/page
 func screenshots(t *testing.T, browser context.Context, c *scene) {

@@ -57,7 +57,7 @@ func TestPage(t *testing.T) {
 		"show and log the bodies": showBodies,
 	}
 	soon := c.subscribe("orders.soon")
-	t.Run("case", func(t *testing.T) { // returns at the end of all cases
+	t.Run("case", func(t *testing.T) { // Run returns at the end of all cases
 		for name, test := range cases {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -90,8 +90,8 @@ func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("main table")?.textContent.includes("DELAY_INTAKE")`)
 }
 
-// eightTabs opens more tabs of one window than a browser opens connections to a host. A tab is live again when it comes
-// to the front.
+// eightTabs opens more tabs of one window than a browser opens connections to a host. A tab gets updates again when it
+// becomes visible.
 func eightTabs(t *testing.T, browser context.Context, c *scene) {
 	id, window := newWindow(t, browser)
 	first := openIn(t, browser, id, c.url, "#/", 1280, 900, "light")
@@ -114,7 +114,8 @@ func fleet(t *testing.T, browser context.Context, c *scene) {
 	b.until(`["east", "west"].every((name) => document.querySelector("main table")?.textContent.includes(name))`)
 }
 
-// searchForTimers: a search filters the timers, shows the equivalent command, and is in the address.
+// searchForTimers: a search filters the timers and shows the equivalent command, and the address of the view contains
+// the search.
 func searchForTimers(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers", 1280, 900, "light")
 	b.until(`document.querySelectorAll("tbody tr").length >= 30`)
@@ -153,7 +154,8 @@ func ratesOfTargets(t *testing.T, browser context.Context, c *scene) {
 	}
 }
 
-// schedules: a row has the times of the rounds after the pending round. A schedule can be paused and resumed.
+// schedules: a row has the times of the rounds after the pending round. The buttons of the view pause and resume a
+// schedule.
 func schedules(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/schedules?key=night*", 1280, 900, "light")
 	b.unlock()

@@ -39,7 +39,7 @@ const token = "0123456789abcdef0123"
 // A scene is two instances of a broker under load, each with a page.
 type scene struct {
 	t   *testing.T
-	url string // of the first instance's page, with a final slash
+	url string // the URL of the first instance's page, with a final slash
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	log *harness.LineLog // log of the first instance's page
@@ -69,7 +69,7 @@ func startScene(t *testing.T, access page.Access) *scene {
 	return c
 }
 
-// must returns a function that returns the value, or fails the test because of the error.
+// must returns a function that returns the value, or fails the test if there is an error.
 func must[T any](v T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -145,8 +145,8 @@ func (c *scene) runAll(
 	}
 }
 
-// pastHour returns an invented history of an instance, for the screenshots: an hour of deliveries, with refusals in a
-// part of the hour.
+// pastHour returns an invented history of an instance for the screenshots. It has an hour of deliveries, with refusals
+// in a part of the hour.
 func pastHour(now time.Time) *history.Book {
 	book, c := new(history.Book), history.Counts{Late: make([]uint64, len(stats.LatenessBounds())+1)}
 	const ahead = time.Minute // the history includes the next minute, in which the cases run
@@ -247,7 +247,7 @@ func (c *scene) load() {
 				return
 			case <-tick.C:
 				for range 4 {
-					_ = c.nc.Publish("delayin.1500ms.orders.paid", []byte(`{"paid":true}`)) // a lost message does not matter
+					_ = c.nc.Publish("delayin.1500ms.orders.paid", []byte(`{"paid":true}`)) // the cases need only most of the messages
 				}
 			}
 		}

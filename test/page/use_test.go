@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// actOnSelection selects two of three timers by keyboard, and cancels these two with one action.
+// actOnSelection selects two of three timers by keyboard, and cancels both with one action.
 func actOnSelection(t *testing.T, browser context.Context, c *scene) {
 	for _, key := range []string{"pick-1", "pick-2", "pick-3"} {
 		c.timer(key, "orders.picked", "2h")
@@ -86,7 +86,7 @@ func timeZone(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("dl time")?.textContent.includes(" UTC (in ")`)
 }
 
-// relativeTimes: relative times change without a request. An update of the rows resets their age.
+// relativeTimes: relative times change without a request. An update of the rows resets the displayed age of the rows.
 func relativeTimes(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-8", 1280, 900, "light")
 	b.until(`document.querySelector("tbody time")`)
