@@ -4,9 +4,9 @@
 // # The problem
 //
 // A stream in which every message waits equally long is a queue in the order of due times: its reader reads only the
-// head, and a pending message costs no memory. One stream for each possible delay would be too many. So there are a few
-// dozen streams of fixed delay, the levels. All levels together are the [Ladder]. Any other delay is composed of
-// levels, the longest first:
+// head, and a pending message costs no memory. A stream for each possible delay would be too many streams. So
+// there are a few dozen streams of fixed delay, the levels. All levels together are the [Ladder]. Any other delay is
+// composed of levels, the longest first:
 //
 //	1h47m12.3s ──▶ [90m] ──▶ [15m] ──▶ [2m] ──▶ [10s] ──▶ wheel 2.3s ──▶ due
 //	remaining     1h47m     17m12s    2m12s    12.3s      2.3s
@@ -32,8 +32,8 @@
 //	3s 7s 20s 45s   15m 90m   4h 6h 12h   1d 2d 3d 7d 14d
 //
 // The table has the number of hops: mean and maximum for delays that are spread evenly over a range, and the mean for
-// round delays. The intake does not count as a hop. The goals were means of at most 4 in 0–2h and of at most 8 in
-// 0–30d, with at most 32 levels:
+// delays of whole minutes or hours. The intake does not count as a hop. The goals were means of at most 4 in 0–2h and
+// of at most 8 in 0–30d, with at most 32 levels:
 //
 //	                     0–2h         0–30d       0–366d   minutes  hours
 //	                     mean   max    mean   max    max    in 2h   in 30d
@@ -46,24 +46,24 @@
 //
 // # The horizon
 //
-// Most delays in use are round, and many are exactly a level. In the chains of the other delays, the levels of seconds
-// cause many of the hops. A wait of the last few seconds in memory is cheaper, and the wheel is bounded. So the horizon
-// is the shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish directly to it, and
-// for messages for which the wheel has no room.
+// Most delays in use are round numbers, and many are exactly a level. In the chains of the other delays, the levels of
+// seconds cause many of the hops. A wait of the last few seconds in memory is cheaper, and the wheel is bounded. So the
+// horizon is the shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish directly to
+// it, and for messages for which the wheel has no room.
 //
-// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. The numbers are mean hops. The
-// searches were local, so a better ladder may exist.
+// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more, of round numbers or of any numbers.
+// The table has the mean hops. The searches were local, so a better ladder may exist.
 //
 //	horizon   levels                        0–2h   0–30d
 //	1s        the default's                 4.73    8.70
-//	1s        round ones                    4.40    8.84
+//	1s        round numbers                 4.40    8.84
 //	1s        any: 18s 47s 97m 28h 64h ...  4.29    8.46
 //	2s        the default's                 4.13    8.10
-//	2s        round ones                    4.05    8.12
+//	2s        round numbers                 4.05    8.12
 //	2s        any: 39s 43m 89m 13h 52h ...  3.90    7.75
 //	2.5s      the default's                 4.03    8.00
-//	2.5s      round ones                    3.96    8.03
-//	2.5s      few: 18s 40s 50s 9h 36h ...   3.91    7.95
+//	2.5s      round numbers                 3.96    8.03
+//	2.5s      mostly round: 18s 9h 36h ...  3.91    7.95
 //	3s        the default's                 3.93    7.90
 //	3s        any: 13s 44m 82m 14h 55h ...  3.79    7.43
 //	5s        the default's                 3.70    7.67
@@ -85,16 +85,16 @@
 // # A millisecond short
 //
 // If a message reaches the broker a millisecond late, the level of its delay does not fit any more. This is the most
-// expensive case: 2h is one hop, 2h-1ms is six hops (90m 20m 9m 45s 10s 3s), and 14d-1ms is twelve. But the number of
-// hops has a bound: a message with delay d never passes more levels than the worst delay up to d, for any loss of time
-// on its way. After a first level L, a remaining time r of at most d-L is left. If r is not below the horizon, the
-// delay L+r, which is at most d, begins with the same L and needs as many hops.
+// expensive case: 2h is one hop, 2h-1ms is six hops (90m 20m 9m 45s 10s 3s), and 14d-1ms is twelve. But a loss
+// of time has a bounded cost: a message with delay d never takes more hops than the maximum for all delays up to d.
+// After a first level L, a remaining time r of at most d-L is left. If r is not below the horizon, the delay L+r, which
+// is at most d, begins with the same L and needs as many hops.
 //
 // A broker avoids most of these hops: messages leave a level 50 ms before its end (the lookahead), which compensates
 // for the time in the intake. A caller may also add a part of the lookahead to the remaining time, as slack. The table
 // has the mean hops, if each move takes 0–20 ms:
 //
-//	slack   a level's delay, by the intake   minutes in 2h   on the wheel
+//	slack   a level's delay, via the intake  minutes in 2h   on the wheel
 //	 0 ms   1.96 hops                        2.44            32 ms before due
 //	25 ms   1.00                             2.29             7 ms before due
 //	50 ms   1.00                             2.29            18 ms late

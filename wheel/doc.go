@@ -43,8 +43,8 @@
 //  1. All items in the run and the heap are due at or before the edge. All items in the rings are due after the edge.
 //  2. The due time of an item in the rings and the present edge determine its slot. After the first slot has been
 //     emptied, moving the edge inside that slot does not change the slots of the other items.
-//  3. Hence all items of one due time after the edge are in one slot, in the order of insertion: distributing a slot
-//     keeps the order, and the rings below it were empty before.
+//  3. Hence all items of one due time after the edge are in one slot. They are in the order of insertion, because
+//     distributing a slot keeps the order, and the rings below the slot were empty before.
 //  4. An entry is in the wheel if the slab has its handle. Its item is then in exactly one of run, heap and rings.
 //
 // # Costs

@@ -5,7 +5,7 @@ const (
 	// maxRun, the sort would take longer. With a smaller maxRun, items would be distributed more often.
 	maxRun = 64
 
-	// minSweep is the number of items of removed entries that a sweep must exceed to be worth its cost.
+	// minSweep is the number of items of removed entries up to which a sweep is not worth its cost.
 	minSweep = 1024
 )
 

@@ -9,9 +9,9 @@ const (
 	chunkLen  = 20             // items of a chunk, which then has 496 bytes
 )
 
-// rings hold the items that are due after the edge. The highest digit in which an
-// item's due time differs from the edge selects the item's ring. Ring 0 is the ring of the lowest digit. The value of
-// that digit in the due time selects the slot.
+// rings hold the items that are due after the edge. The highest digit in which an item's due time differs from the edge
+// selects the item's ring, and the value of that digit in the due time selects the slot. Ring 0 is the ring of the
+// lowest digit.
 type rings struct {
 	usedRings  uint64            // bitmap of the rings with an item
 	usedSlots  [ringCount]uint64 // bitmaps of the slots with an item

@@ -7,9 +7,9 @@
 //
 // A timer is a subject delaytimer.<key>.<target…> of the stream DELAY_TIMERS. The messages of the subject are its
 // entries, and the last entry is the timer's state. The message that sets a timer is its set; the sequence of the set
-// is the generation of the timer. A firing is the entry that a broker stores before it delivers a generation. A marker
-// is a message in a level; when it is due, the broker fires the timer, unless the timer has changed. An armed timer has
-// a marker.
+// is the generation of the timer. A firing is the entry that a broker stores before it delivers a generation. A firing
+// is settled when its message is delivered, waits in another lane, or is a dead letter. A marker is a message in a
+// level; when the marker is due, the broker fires the timer, unless the timer has changed. An armed timer has a marker.
 //
 //	                    the leader puts these publishes into one order
 //	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over (the outcome) ──▶ no entry
@@ -17,7 +17,7 @@
 //	        └─▶ set h     moved, or replaced
 //
 // A state change is one publish. If all publishes expect generation g to be the last entry of the subject, at most one
-// of them succeeds. Clients publish all but the firing themselves, and get exact answers even while no broker runs.
+// of them succeeds. Clients publish sets and cancels themselves, and get exact answers even while no broker runs.
 //
 // # Invariants
 //
@@ -28,8 +28,8 @@
 //     last entry is not the firing, the broker reads the entry right behind the generation.
 //   - The last entry of a subject is removed only after all entries before it. Each delete waits for the answer to the
 //     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers a deleted entry, it
-//     also recovers all entries behind that one. An entry that is not the last one may be removed at any time. One
-//     exception to the first rule: a firing stays until it is settled, and entries behind it are removed before it.
+//     also recovers all entries behind that one. An entry that is not the last one may be removed at any time. The
+//     exception to both rules is a firing: it stays until it is settled, even if all entries behind it are removed.
 //   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep,
 //     a scan of the stream, finds timers that are overdue by a minute. A sweep runs when an instance becomes the owner
 //     of the lane. Later sweeps take at most a hundredth of a core. They run each minute with up to 200,000 timers, and
@@ -61,8 +61,8 @@
 // timer that a client replaces every two seconds has one entry and no marker (TestTimerResetByHeartbeats). While memory
 // is short, sets do not wait.
 //
-// The worker reads more if an answer is missing or is a refusal, if another instance has settled the previous round, or
-// if a set without a marker fires, since earlier sets may be left. If replicas cannot be asked (no permission, no
+// These cases cost further reads: a missing answer, a refusal, a previous round that another instance has settled, and
+// the firing of a set without a marker, which may have earlier sets. If replicas cannot be asked (no permission, no
 // allow_direct, no answer), the worker reads due timers from the leader.
 //
 // The worker removes a generation, its firing and the outcome without a read: the firing expected the generation, and
@@ -78,7 +78,7 @@
 //	set stored, not read                         the timers' lane reads the set again, from the cursor
 //	set read, marker not stored                  the timers' lane reads the set again, from the cursor
 //	marker stored, cursor not                    a second marker is sent; it finds no timer
-//	firing stored, message not delivered         the lane of the marker delivers, after the lease has moved
+//	firing stored, message not delivered         the next owner of the marker's lane delivers
 //	firing stored, and its marker is lost        the sweep delivers
 //	message delivered, entries not removed       delivered again under the same id, then removed
 //	entries removed, marker not committed        the marker finds no timer, and is dropped
@@ -95,10 +95,11 @@
 //	a client sets the timer over      the firing is delivered; the set is a    TestTimerReplacedWhileFiring
 //	its firing                        separate timer
 //	that second timer ends first      the firing stays until it is settled     TestFiringKeptUntilSettled
-//	two owners at the same time       one claim is refused; its owner waits    TestTimerWithTwoOwners
+//	two owners at the same time       one claim is refused; its owner leaves   TestTimerWithTwoOwners
+//	                                  the firing to the other
 //	the stream is full                firing is late; cancel still works       TestTimerWithoutRoom
 //	a sweep fails                     the next sweep runs a minute later       TestSweepAfterTrouble
-//	a server is killed                later entries are recovered, too         TestTimersOnKill, test/fault
+//	a killed server forgets deletes   no cancelled timer is pending again      TestTimersOnKill, test/fault
 //
 // # Series
 //
@@ -132,8 +133,8 @@
 //	previous round is not settled    the next waits, and may be missed         TestRoundWaitsForPrevious
 //	- and the next was moved         the next waits, and may be missed         TestChangedRoundWaitsForPrevious
 //	- and the instance has crashed   the next waits, and may be missed         TestRoundFromMarkerWaitsForPrevious
-//	two owners for a long time       one claim is refused, and finds the       TestRoundWithTwoOwners
-//	                                 round settled
+//	two owners for a long time       one claim is refused; its owner finds     TestRoundWithTwoOwners
+//	                                 the round settled
 //	kills, while clocks change       each occurrence fires once                TestSeriesThroughChangesOfClocks
 //
 // # Debounced sets
@@ -142,13 +143,13 @@
 // Delay-Max-Wait after the first set was stored, whichever is earlier. So the first set stays in the stream until the
 // run has ended. The worker removes the sets between the first and the last, like every replaced set.
 //
-//   - The worker takes the start of the run from the previous set, if that is in memory. If it does not know the start,
-//     it treats the set as due immediately.
+//   - The worker takes the start of the run from the previous set, if that set is in memory. Otherwise, the worker
+//     reads the start immediately, as if the set were due.
 //   - Before a set fires earlier than its own Delay-For, the worker reads the start of the run from the leader
 //     (role.Stream.ReadRun). So a wrong start in memory, in a marker or in a copy costs a read, and no timer fires
 //     early.
 //   - The entry that ended a run is removed only after all entries before it, even if it was replaced. So while the
-//     first set of a run is left, and only debounced sets follow it, the run has not ended.
+//     stream has the first set of a run, and only debounced sets behind that set, the run has not ended.
 //
 // After crashes, and during other changes:
 //
@@ -157,7 +158,7 @@
 //	its marker stored                 the marker has the due time; its lane reads     TestDebounceThroughCrashes
 //	                                  the run
 //	- and the run continues           the timers' lane reads the run                  TestDebounceThroughCrashes
-//	end of a run stored, not read     the end separates the sets, so a run begins     TestDebounceBeginsAnew
+//	end of a run stored, not read     the next set is behind the end: a new run       TestDebounceBeginsAnew
 //	end replaced, not removed         entries before the end are removed first        TestDebounceBeginsAnew
 //	next run begun                    the end, or the lack of earlier sets, shows it  TestDebounceBeginsAnew
 //	run is read during its removal    the first set is gone: the run is read again    TestRunEndsWhileItIsRead
@@ -171,7 +172,7 @@
 // step, but nats-server 2.15 writes no tombstone for the set. If the server is killed after the cancel is removed, it
 // recovers the set: dozens of cancelled timers were pending again (TestTimersOnKill). Two pipelined deletes for each
 // key failed in the same way in 2 of 976 cases; so each delete waits for its answer. An atomic batch of entry and
-// tombstone is correct and slow: 157 a second.
+// tombstone is correct, but the server stores only 157 batches a second.
 //
 // Deletes as cancels. With three replicas, a delete of sequence N and a publish that expects N both succeeded in 2,314
 // of 4,000 races.

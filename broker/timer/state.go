@@ -8,11 +8,11 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is longer
-// than a lease lasts after its last successful heartbeat. RosterTimeout is the same time if, according to the table of
-// owners, the other instance owns no lane.
 const (
-	ClaimTimeout  = 6 * time.Second
+	// ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is
+	// longer than a lease lasts after its last successful heartbeat.
+	ClaimTimeout = 6 * time.Second
+	// RosterTimeout replaces ClaimTimeout if the other instance owns no lane, according to the table of owners.
 	RosterTimeout = 2 * time.Second
 )
 
@@ -20,11 +20,12 @@ const (
 // as proof. A deposed leader may report an old state for up to this time.
 const StaleFor = 10 * time.Second
 
-// State is the state of a timer: the last entry of its subject, as the leader of the stream returns it. If a client has
-// published over a firing, State is the firing, or its outcome.
+// State is the state of a timer: the last entry of its subject, as the leader of the stream returns it. There is one
+// exception: if a client has published over an entry that shows the outcome of a firing or of a request, State is the
+// entry with the outcome.
 type State struct {
 	NoEntry      bool      // the subject had no entry when the stream had reached LastSeq
-	LastSeq      uint64    // a sequence that the stream has reached; its last one if no entry is as new as the generation
+	LastSeq      uint64    // a sequence that the stream has reached; its end if no entry reaches the generation
 	Created      time.Time // when the stream was created
 	EndConfirmed bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
 	Settled      bool      // the entry records the firing of a round, and that round is settled

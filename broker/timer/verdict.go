@@ -22,7 +22,7 @@ const (
 	Retime Verb = "retime" // the series continues by another table, with the same body
 )
 
-// Outcome is the outcome of a request. The outcome of a change is final, except Unknown.
+// Outcome is the outcome of a request. Each outcome of a change is final, except Unknown.
 type Outcome string
 
 const (
@@ -67,8 +67,8 @@ const (
 // Doubt records the publishes of a request that the stream has not answered. The stream may have stored them, or may
 // store them later.
 type Doubt struct {
-	Unanswered bool   // there is such a publish
-	Generation uint64 // the generation that all of them expected; zero if they expected different ones
+	Unanswered bool   // at least one publish is unanswered
+	Generation uint64 // the generation that all unanswered publishes expected; zero if they expected different ones
 }
 
 // Add records a publish that expected a generation, and that the stream has not answered.
@@ -124,7 +124,7 @@ func (a Request) decideNone(f State, doubt Doubt) (Next, Answer) {
 	return Reply, Answer{Outcome: NotFound, Generation: a.Generation}
 }
 
-// wrote reports whether this request has written an entry. Generation is the entry's generation.
+// wrote reports whether this request has written the entry e, with the given generation.
 func (a Request) wrote(e entry.Entry, generation uint64) bool {
 	return a.ID != "" && e.Token == a.ID && generation > a.Generation
 }
@@ -164,7 +164,7 @@ func (a Request) decidePending(f State, doubt Doubt) (Next, Answer) {
 		a.Generation == g && g > 0:
 		return Publish, Answer{}
 	}
-	return a.conflict(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
+	return a.conflict(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set the timer"}, doubt)
 }
 
 // conflict returns the answer if the request names another generation than that of the last entry. The argument other

@@ -21,7 +21,7 @@ type queue struct {
 	mu         sync.Mutex // guards the fields below; held only while one message is copied
 	pending    []pendingSpan
 	unsent     int           // number of messages that are not sent yet, including the messages that Run has taken
-	firstAdded time.Time     // local time at which the first message of queued was added
+	firstAdded time.Time     // local time at which the first message of pending was added
 	freeSlice  []pendingSpan // a slice for reuse, empty or nil
 }
 
@@ -59,9 +59,9 @@ func (q *queue) signal() {
 	}
 }
 
-// take returns a batch to send, or the time until the next batch is due. If flush is set, take returns all queued
-// messages.
-func (q *queue) take(now time.Time, flush bool) (batch []pendingSpan, wait time.Duration) {
+// take returns all queued messages if they fill a batch, if delay has passed since the first of them was added, or if
+// flush is set. Otherwise, take returns the time until delay has passed.
+func (q *queue) take(now time.Time, flush bool) (queued []pendingSpan, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.pending) == 0 {
@@ -70,8 +70,8 @@ func (q *queue) take(now time.Time, flush bool) (batch []pendingSpan, wait time.
 	if wait = q.firstAdded.Add(q.delay).Sub(now); wait > 0 && len(q.pending) < q.batch && !flush {
 		return nil, wait
 	}
-	batch, q.pending, q.freeSlice = q.pending, q.freeSlice[:0], nil
-	return batch, 0
+	queued, q.pending, q.freeSlice = q.pending, q.freeSlice[:0], nil
+	return queued, 0
 }
 
 // release makes room for n messages: take has returned n, and their spans are sent or dropped.
@@ -82,9 +82,9 @@ func (q *queue) release(n int) {
 }
 
 // recycle accepts a slice from take for reuse.
-func (q *queue) recycle(batch []pendingSpan) {
-	clear(batch)
+func (q *queue) recycle(queued []pendingSpan) {
+	clear(queued)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.freeSlice = batch[:0]
+	q.freeSlice = queued[:0]
 }

@@ -65,14 +65,16 @@ func New(cfg Config) (*Tracer, error) {
 		},
 	}
 	t.queue.batch = min(t.queue.batch, t.queue.capacity)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.log.Warn("OpenTelemetry", "err", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		t.log.Warn("OpenTelemetry reports an error", "err", err)
+	}))
 	res, err := resourceOf(cfg.Version)
 	if err != nil {
 		t.log.Warn("OpenTelemetry: a part of OTEL_RESOURCE_ATTRIBUTES is ignored", "err", err)
 	}
 	if t.exporter == nil {
 		if t.exporter, err = otlptracehttp.New(context.Background()); err != nil { // it connects at the first request
-			return nil, fmt.Errorf("exporter of spans: %w", err)
+			return nil, fmt.Errorf("cannot create the exporter of spans: %w", err)
 		}
 	}
 	provider := sdk.NewTracerProvider(sdk.WithResource(res), sdk.WithSpanProcessor(&t.spans))
@@ -114,9 +116,9 @@ func (t *Tracer) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		batch, wait := t.queue.take(time.Now(), false)
-		if len(batch) > 0 {
-			t.send(work, batch)
+		queued, wait := t.queue.take(time.Now(), false)
+		if len(queued) > 0 {
+			t.send(work, queued)
 			continue
 		}
 		timer.Reset(wait)
@@ -126,8 +128,8 @@ func (t *Tracer) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
-	batch, _ := t.queue.take(time.Now(), true)
-	t.send(work, batch)
+	queued, _ := t.queue.take(time.Now(), true)
+	t.send(work, queued)
 	if err := t.exporter.Shutdown(work); err != nil {
 		t.log.Debug("cannot shut down the exporter of spans", "err", err)
 	}
@@ -161,7 +163,7 @@ func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) {
 	}
 	t.dropped.Add(uint64(len(spans)))
 	if _, ok := t.logLimit.Allow(logInterval); ok {
-		t.log.Warn("the collector accepts no spans, will retry; deliveries continue, and further spans are dropped",
+		t.log.Warn("the collector accepts no spans; these spans are dropped, later spans are sent, and deliveries continue",
 			"dropped", t.dropped.Load(), "err", err)
 	}
 }

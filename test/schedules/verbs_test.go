@@ -181,7 +181,7 @@ func TestScheduleWithAnotherTarget(t *testing.T) {
 		c := startScene(t, s)
 		for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Fire} {
 			w := store.Change{Request: timer.Request{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
-			if a := c.Check(w, timer.Conflict, 0); a.Why != "its target is orders.expire" {
+			if a := c.Check(w, timer.Conflict, 0); a.Why != "the schedule's target is orders.expire" {
 				t.Errorf("%s is answered %+v", verb, a)
 			}
 		}

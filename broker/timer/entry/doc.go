@@ -12,16 +12,16 @@
 // # Series
 //
 // A client's set with a time table starts a series. The generation of this set identifies the series. A broker writes
-// the sets of all later rounds, with all headers of the client. Such a set replaced the entry of the previous round. No
-// other entry shows whether that round has fired.
+// the entries of all later rounds, with all headers of the client. The entry of a round replaces the entry of the
+// previous round, and alone shows whether the previous round has fired.
 //
 //	set g          sets round 1 of series g
 //	round g → h    h records that round 1 has fired, and sets round 2
 //	round h → i    i names no instance: round 2 was missed, moved or paused, and i sets round 2 for another time
 //	fired i → j    j records that the last round has fired
 //
-// Delay-Id, Delay-Due and the other headers of a plain firing describe the round that has fired. Delay-Planned,
-// Delay-Next and Delay-Next-Wait describe the round that the entry sets.
+// In the entry of a round, the headers that a firing also has, such as Delay-Id and Delay-Due, describe the round that
+// has fired. Delay-Planned, Delay-Next and Delay-Next-Wait describe the round that the entry sets.
 //
 // # Schedules
 //

@@ -22,7 +22,8 @@ const (
 	Paused               // a broker's set of a series whose next round has no due time
 )
 
-// Outcome is the outcome of a timer. The timer's last entry records the outcome until its history is removed.
+// Outcome is the outcome of a timer. The timer's last entry records the outcome for at least
+// DELAY_TIMER_HISTORY.
 type Outcome string
 
 const (
@@ -32,7 +33,7 @@ const (
 	Missed    Outcome = "missed"   // the last round of a series could not fire in time
 )
 
-// Pending is a timer, as its last set defines it.
+// Pending is the content of a set.
 type Pending struct {
 	message.Request
 	// Token is the token of the client's request (Delay-Word), by which the client recognises its own entry.
@@ -128,7 +129,7 @@ func addReplaced(problem *message.Problem, generation uint64) *message.Problem {
 		generation)
 }
 
-// cancels reports whether a header only cancels: it has Delay-Cancel, and no time.
+// cancels reports whether a header only cancels: it has Delay-Cancel, and neither a time nor a time table.
 func cancels(s message.Block) bool {
 	return s.Delay[message.HeaderCancel] != nil && !recurs(s) &&
 		s.FirstHeader(message.HeaderFor, message.HeaderUntil) == ""

@@ -110,7 +110,7 @@ func hasRollup(s message.Block) bool {
 	return firstValue(s.Delay[message.HeaderRollup]) == message.RollupSub
 }
 
-// nextFiring returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or "purge"
+// nextFiring returns the value of Delay-Schedule-Next for a round of a schedule: the time of the next round, or "purge"
 // if there is none. S is nil for a schedule that fires once.
 func nextFiring(s *Series, round int) string {
 	if s != nil && (s.Table.Rounds == 0 || round < s.Table.Rounds) {

@@ -43,9 +43,9 @@ func IsSealedCursor(p message.Policy, in message.Incoming) bool {
 	return in.Subject == p.Names.TimersCursor() && !message.IsServerAnswer(in.Header) && sealed(p, in)
 }
 
-// Reseal returns the header of an entry with the same content, sealed with the first key. Only pending entries are
-// resealed: rounds of series, paused series, and schedules. All other sealed entries are removed soon. The stream
-// stores the new entry only if the old entry is still the last one. The new entry has a new generation.
+// Reseal returns the header of an entry with the same content, sealed with the first key, with which brokers seal. Only
+// pending entries are resealed: rounds of series, paused series, and schedules. All other sealed entries are removed
+// soon. The stream stores the new entry, with a new generation, only if the old entry is still the last one.
 //
 // ok is false if the entry is not pending, if it needs no seal, if its seal cannot be verified, or if the new entry
 // would have another meaning. For example, the due time of a schedule may have passed; then the entry stays, and fires.

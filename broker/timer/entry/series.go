@@ -22,11 +22,11 @@ type Series struct {
 	Owner   string    // free text about the owner of the series, for people and their tools
 }
 
-// tableHeaders maps the fields of a time table to their headers. In returns the field of timetable.Settings for the
-// header's text; nil if no string field is for the header.
+// tableHeaders maps the fields of a time table to their headers. The function field returns the string of
+// timetable.Settings that has the header's value; nil if the value is not in a string of Settings.
 var tableHeaders = []struct {
 	setting, header string
-	in              func(*timetable.Settings) *string
+	field           func(*timetable.Settings) *string
 }{
 	{"every", message.HeaderEvery, func(w *timetable.Settings) *string { return &w.Every }},
 	{"cron", message.HeaderCron, func(w *timetable.Settings) *string { return &w.Cron }},
@@ -55,14 +55,14 @@ func recurs(s message.Block) bool { return firstTableHeader(s) != "" }
 func parseTable(s message.Block) (timetable.Table, *message.Problem) {
 	var w timetable.Settings
 	for _, t := range tableHeaders {
-		if t.in == nil {
+		if t.field == nil {
 			continue
 		}
 		value, problem := s.Value(t.header)
 		if problem != nil {
 			return timetable.Table{}, problem
 		}
-		if *t.in(&w) = value; value == "" && s.Delay[t.header] != nil {
+		if *t.field(&w) = value; value == "" && s.Delay[t.header] != nil {
 			return timetable.Table{}, message.Problemf(message.BadTimer, "%s is empty: give a value, or leave it out", t.header)
 		}
 	}
@@ -91,11 +91,11 @@ func parseTable(s message.Block) (timetable.Table, *message.Problem) {
 	return table, message.Problemf(message.BadTimer, "%s: %s", header, refused.Sentence)
 }
 
-// startSeries returns the series that a client's set starts, and the due time of its first round. Asked is the
-// requested time of the first round; zero if the client requests none. The caller has checked asked against
+// startSeries returns the series that a client's set starts, and the due time of its first round. Requested is the
+// requested time of the first round; zero if the client requests none. The caller has checked requested against
 // DELAY_MAX_DELAY.
 func startSeries(
-	p message.Policy, in message.Incoming, s message.Block, asked time.Time,
+	p message.Policy, in message.Incoming, s message.Block, requested time.Time,
 ) (series *Series, due time.Time, problem *message.Problem) {
 	table, problem := parseTable(s)
 	if problem != nil {
@@ -105,7 +105,7 @@ func startSeries(
 	if problem = cmp.Or(problem, CheckRecurring(p, table, len(in.Data))); problem != nil {
 		return nil, due, problem
 	}
-	first, ok := table.Start(in.At, asked)
+	first, ok := table.Start(in.At, requested)
 	if !ok {
 		return nil, due, message.Problemf(message.BadTimer, "the time table has no round before Delay-Last %s",
 			s.Delay[message.HeaderLast][0])
@@ -192,8 +192,8 @@ func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	h := t.FiredHeader(generation, n.Instance)
 	w := n.Table.Settings()
 	for _, header := range tableHeaders {
-		if header.in != nil {
-			message.Put(h, header.header, *header.in(&w))
+		if header.field != nil {
+			message.Put(h, header.header, *header.field(&w))
 		}
 	}
 	message.Put(h, message.HeaderOwner, t.Series.Owner)

@@ -211,7 +211,7 @@ func CancelHeader(generation uint64, token string) message.Header {
 }
 
 // MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. The
-// result has the old entry's headers, except for the time, the token, Delay-Max-Wait, and the Nats- headers other than
+// result lacks the old entry's time, token, Delay-Max-Wait and Nats- headers, and keeps all its other headers and its
 // Nats-Msg-Id. Name is Delay-For or Delay-Until, and value is the new time in the notation of that header.
 func MoveHeader(old message.Header, name, value string, generation uint64, token string) message.Header {
 	h := make(message.Header, len(old)+2)

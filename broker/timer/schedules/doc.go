@@ -13,14 +13,14 @@
 // # Invariants
 //
 //   - A client gets an answer only when it is certain that the entry is stored, or never will be. After a publish
-//     without an answer, the broker looks for the entry, by the token of the request. If there is none, the broker
-//     repeats the publish only if the publish expects the last entry.
+//     without an answer, the broker looks for the entry, by the token of the request. If no entry has the token,
+//     the broker repeats a publish that expects the last entry, and no other publish.
 //   - The publish for a conditional request (Nats-Expected-Last-Subject-Sequence, Nats-Msg-Id) expects the last entry
 //     that was read. For other requests the last writer wins, as with the server.
 //   - Answers have the server's codes and texts. test/schedules/README.md lists the differences.
 //   - A client chooses the target by a header, so the server cannot check the client's permission for the target.
-//     Instead, each rule lists the allowed targets. A rule corresponds to one stream of the server. So only a request
-//     on a subject of its own rule can end a schedule.
+//     Instead, each rule lists the allowed targets. A rule corresponds to one stream of the server. So a request can
+//     end a schedule only if one rule has the subjects of both.
 //   - To a schedule's client, a change by an operator looks like a change by another client. The identity of a
 //     recurring schedule is the sequence of its first round; it does not change. If an operator moves a schedule that
 //     fires once, the sequence and the message id of its request do not identify the schedule any more.

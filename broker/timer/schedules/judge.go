@@ -81,8 +81,8 @@ func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now t
 	if pattern == "" {
 		c.Cancel = true
 		if len(r.Data) > 0 {
-			return c, badPattern.withReason("it is missing, and ordinary messages are not stored here; " +
-				"without a body it cancels")
+			return c, badPattern.withReason("Nats-Schedule is missing, and ordinary messages are not stored here; " +
+				"an empty message cancels")
 		}
 	}
 	return c, nil

@@ -87,7 +87,7 @@ type attempt struct {
 	store.Attempt
 	request message.Incoming
 	now     time.Time // when the attempt began, by the clock of the stream's leader
-	token   string    // the token of the request in its entry
+	token   string    // the token of the request, which the entry contains
 	// inPlace means that each publish expects the last entry. Otherwise, no publish follows one that may be stored: a
 	// second copy might replace another client's entry.
 	inPlace bool
@@ -187,7 +187,7 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 	if series > 0 { // the client knows the sequence of the first round
 		st.generation, st.setAt = series, r.Accepted
 	}
-	if moved := series == 0 && e.Token != tokenOf(r.MsgID) && !strings.HasPrefix(e.Token, takeOverToken); moved {
+	if moved := series == 0 && e.Token != tokenOf(r.MsgID) && !strings.HasPrefix(e.Token, takeOverPrefix); moved {
 		st.msgID = "" // an operator moved the schedule, so the id does not identify it any more
 	}
 	if e.PendingOrPaused() {

@@ -21,8 +21,8 @@ const (
 	// margin is the minimum time from the take-over of a schedule to its next firing. All steps of a take-over together
 	// must take less time, since both the server and the broker have the schedule meanwhile.
 	margin = 5 * time.Second
-	// takeOverToken is the prefix of the request tokens of take-overs.
-	takeOverToken = "of "
+	// takeOverPrefix is the prefix of the request tokens of take-overs.
+	takeOverPrefix = "of "
 )
 
 // TakeOver moves schedules from a stream of the server to the broker. Each occurrence fires once, by the server or by
@@ -121,7 +121,7 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 		t.Why = refusal.Description
 		return nil
 	}
-	s.Token = fmt.Sprintf("%s%s %d %d", takeOverToken, t.request.Stream, t.request.Sequence, t.request.At.UnixNano())
+	s.Token = fmt.Sprintf("%s%s %d %d", takeOverPrefix, t.request.Stream, t.request.Sequence, t.request.At.UnixNano())
 	if ended, err := t.deleteEnded(ctx); err != nil || ended {
 		return err
 	}
@@ -130,7 +130,7 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 		return err
 	}
 	now := leader.ServerTime.Add(time.Since(leader.Received))
-	if t.Why, err = t.next(ctx, s, now); err != nil || t.Why != "" {
+	if t.Why, err = t.setNext(ctx, s, now); err != nil || t.Why != "" {
 		return err
 	}
 	t.Due = s.At
@@ -144,9 +144,9 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 	return nil
 }
 
-// deleteEnded reports whether a client has ended the server's schedule by a request to the broker: by a cancel that no
-// take-over wrote, or by a schedule that has fired since. Then deleteEnded deletes the schedule from the server's
-// stream.
+// deleteEnded reports whether a client has ended the server's schedule by a request to the broker: the request was a
+// cancel, or it set another schedule on the subject, which has ended since. Then deleteEnded deletes the schedule from
+// the server's stream.
 func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 	reading, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -156,7 +156,7 @@ func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	st, ok := subjectStateOf(found)
-	if !ok || st.pendingGeneration > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverToken) {
+	if !ok || st.pendingGeneration > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverPrefix) {
 		return false, nil // if the key of the entry is unknown, move cannot store the schedule
 	}
 	if !t.DryRun {
@@ -164,7 +164,7 @@ func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 	}
 	if t.Outcome = Ended; err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		t.Outcome = Kept
-		t.Why = "a client has ended it in the broker, and the server's message cannot be deleted: " + err.Error()
+		t.Why = "a client has ended the schedule in the broker, and the server's message cannot be deleted: " + err.Error()
 	}
 	return true, nil
 }
@@ -177,8 +177,8 @@ func (t *transfer) delete(ctx context.Context) error {
 	return t.Store.API.Delete(ctx, t.request.Stream, t.request.Sequence)
 }
 
-// next sets the schedule's At to the server's next firing, or returns the reason not to take the schedule over.
-func (t *transfer) next(ctx context.Context, s *entry.Schedule, now time.Time) (why string, err error) {
+// setNext sets the schedule's At to the server's next firing, or returns the reason not to take the schedule over.
+func (t *transfer) setNext(ctx context.Context, s *entry.Schedule, now time.Time) (why string, err error) {
 	next, ok := s.At, true
 	earliest := now.Add(margin)
 	if s.Every > 0 || s.Cron != "" {
@@ -235,7 +235,8 @@ func (t *transfer) move(ctx context.Context, now time.Time) {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			t.undo(ctx, answer.Sequence, now)
 		case err != nil:
-			t.Outcome, t.Why = Doubled, "the broker has stored it, and the server's message cannot be deleted: "+err.Error()
+			t.Outcome = Doubled
+			t.Why = "the broker has stored the schedule, and the server's message cannot be deleted: " + err.Error()
 		}
 		return
 	}
@@ -257,10 +258,10 @@ func (t *transfer) undo(ctx context.Context, generation uint64, now time.Time) {
 	end := Change{
 		Cancel: true, Schedule: entry.Schedule{Subject: s.Subject, Token: s.Token + " undone"}, Expected: &generation,
 	}
-	t.Outcome, t.Why = Kept, "a client replaced or ended it during the take-over: repeat the take-over"
+	t.Outcome, t.Why = Kept, "a client replaced or ended the schedule during the take-over: repeat the take-over"
 	if answer, err := t.publish(ctx, message.Incoming{}, end, now); err != nil || answer.Error != nil {
 		t.Outcome = Doubled
-		t.Why = "a client replaced or ended it during the take-over, and the broker cannot cancel its copy"
+		t.Why = "a client replaced or ended the schedule during the take-over, and the broker cannot cancel its copy"
 	}
 }
 

@@ -3,9 +3,9 @@
 //
 //	Service   answers requests
 //	Listener  receives requests on subjects; at its end, it passes on all received requests
-//	Call      answers a request that another package adds to the service
+//	Call      answers requests for which another package adds a subject to the service
 //
-// # The service is a deputy
+// # Reply subjects and permissions
 //
 // The service publishes with the broker's permissions on the reply subject, which the client names. NATS does not check
 // the client's permission for that subject. So the service answers only below subjects where no subscriber mistakes an

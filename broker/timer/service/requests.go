@@ -20,7 +20,7 @@ import (
 // maxWord is the maximum length of a request ID, in bytes.
 const maxWord = 128
 
-// RequestBody is the body of a request. The subject determines which of its fields count; all are optional.
+// RequestBody is the body of a request. All fields are optional. The request's subject determines the valid fields.
 type RequestBody struct {
 	// About one timer.
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
@@ -34,7 +34,7 @@ type RequestBody struct {
 	By string `json:"by,omitempty"` // move, shift: added to the due time, as in 5m or -5m
 
 	// About many timers.
-	Target string `json:"target,omitempty"` // a pattern below the subject's
+	Target string `json:"target,omitempty"` // a pattern below the beginning of the targets in the subject
 	store.Filter
 	store.Page
 	DryRun bool `json:"dry_run,omitempty"`
@@ -93,7 +93,7 @@ func (s *Service) changeTimer(ctx context.Context, r request) (any, error) {
 	return s.Timers.Do(ctx, change)
 }
 
-// copyDetails copies the fields into the change that only some verbs use, and refuses the fields of other verbs.
+// copyDetails copies the fields for the request's verb into the change, and refuses the fields for other verbs.
 func copyDetails(change *store.Change, a RequestBody, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {

@@ -68,7 +68,7 @@ type Service struct {
 	questions map[string]micro.Verb // by subject
 	requests  *Listener
 	one, many *queue // Run closes them when no more requests come
-	workers   int    // of one
+	workers   int    // the number of workers of the queue one
 }
 
 // endpoint handles the requests on some subjects.
@@ -218,7 +218,7 @@ func (s *Service) work(base context.Context, from *queue, timeout time.Duration)
 func (s *Service) carryOut(base context.Context, r request, timeout time.Duration) (any, error) {
 	if waited := time.Since(r.received); waited > timeout/2 {
 		return nil, store.Refusef(
-			store.CodeBusy, "busy: the request has waited for %s and is not begun; repeat it in a second",
+			store.CodeBusy, "busy: the request has waited for %s and has not begun; repeat it in a second",
 			waited.Round(time.Millisecond))
 	}
 	ctx, cancel := context.WithDeadline(base, r.received.Add(timeout))

@@ -43,8 +43,8 @@ const (
 	Retry                   // the entry is not stored, and may be published again
 )
 
-// Attempt repeats a change of a timer's subject until its outcome is certain: it reads the last entry, publishes in its
-// place, and reads again if the answer leaves open which entry is stored.
+// Attempt repeats a change of a timer's subject until the outcome is certain. It reads the last entry, publishes in
+// place of that entry, and reads again if the stream's answer does not show which entry is stored.
 type Attempt struct {
 	Timers      *Timers
 	Subject     string

@@ -32,7 +32,7 @@ type Bulk struct {
 type BulkResult struct {
 	Matched  int                   `json:"matched"`
 	Outcomes map[timer.Outcome]int `json:"outcomes,omitempty"`
-	Refused  int                   `json:"refused,omitempty"` // in a dry run, the timers that a real run would refuse
+	Refused  int                   `json:"refused,omitempty"` // timers; in a dry run, those that a run would refuse
 	Why      string                `json:"why,omitempty"`     // the key of the first refused timer, and the reason
 	Sealed   bool                  `json:"-"`                 // a timer was refused with ErrSecret
 	DryRun   bool                  `json:"dry_run,omitempty"`

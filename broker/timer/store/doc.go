@@ -8,9 +8,9 @@
 //	List      goes through the stream's headers, page by page
 //	Bulk      carries out a verb for all timers of a page
 //
-// A schedule of nats-server's kind is a timer with the name _schedule.<its subject>. Its target is in a header of its
-// entries, so a list for a target takes a separate pass through the headers of all schedules. An entry of a schedule
-// needs our seal.
+// A schedule is a timer with the name _schedule.<the schedule's subject>. The target is in a header of its entries, so
+// a list for a target takes a separate pass through the headers of all schedules. An entry of a schedule needs our
+// seal.
 //
 // # Every answer is final, or unknown
 //
@@ -25,7 +25,7 @@
 // The stream's leader stamps stored messages. So its clock (Timers.Now) decides about the due time of a moved round,
 // the lifetime of a schedule, and the maximum delay. This host's clock may be wrong. It only measures durations, stamps
 // answers for people, and checks a Set before its publish: a client that may publish a timer may lack the permission to
-// ask the leader. Package leader estimates a lower bound of a leader's time, which suits deliveries. A due time that
+// ask the leader. Package leader estimates a lower bound of a leader's time, which suits deliveries. A delay that
 // begins now needs an upper bound.
 //
 // # Operations

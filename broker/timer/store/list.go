@@ -42,7 +42,7 @@ type Filter struct {
 
 	Recurring bool   `json:"recurring,omitempty"` // only timers that recur
 	OneShot   bool   `json:"once,omitempty"`      // only timers that fire once
-	Set       string `json:"set,omitempty"`       // only timers of this set of schedules; empty for all
+	Set       string `json:"set,omitempty"`       // only timers with this Delay-Owner; empty for all
 }
 
 // Page is the beginning of a page, and its maximum length.
@@ -77,7 +77,7 @@ type Recurring struct {
 	Series  uint64    `json:"series"`           // the generation of its first set
 	Planned time.Time `json:"planned,omitzero"` // the time by the table; with jitter, the round is due a little later
 	Paused  bool      `json:"paused,omitempty"`
-	Set     string    `json:"set,omitempty"` // the set of schedules to which the series belongs
+	Set     string    `json:"set,omitempty"` // the Delay-Owner of the series
 
 	Definition entry.Series `json:"-"`
 }
@@ -97,7 +97,7 @@ func RecurringOf(e entry.Entry) *Recurring {
 // Listing is a page of timers, in the order of their sets.
 type Listing struct {
 	Timers  []Row     `json:"timers"`
-	UpTo    uint64    `json:"up_to"`          // the last sequence when the first page was made; later pages pass it on
+	UpTo    uint64    `json:"up_to"`          // Page.UpTo; by default, the last sequence of the stream
 	Next    uint64    `json:"next,omitempty"` // Page.Start of the next page; zero on the last page
 	Scanned int       `json:"scanned"`        // the number of entries that were read
 	At      time.Time `json:"at"`
@@ -132,7 +132,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 func (f Filter) check(p Page) error {
 	for _, target := range f.Targets {
 		if !message.ValidPattern(target) {
-			return Refusef(CodeBadRequest, "target %q: tokens separated by dots; * for one token, > for the rest", target)
+			return Refusef(CodeBadRequest, "target %q: want tokens separated by dots; * for one token, > for the rest", target)
 		}
 	}
 	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Paused, timer.Fired, timer.Cancelled}, f.State) {
@@ -144,7 +144,7 @@ func (f Filter) check(p Page) error {
 	return nil
 }
 
-// fill adds entries to the page until it is full. Then it sets Listing.Next.
+// fill adds rows to the page. If the page is full before the last entry, fill sets Listing.Next.
 func (t *Timers) fill(ctx context.Context, listing *Listing, f Filter, p Page) error {
 	limit, bytes, last := cmp.Or(p.Limit, defaultLimit), 0, p.Start
 	for s, err := range t.entries(ctx, f, p.Start+1, listing.UpTo) {
@@ -200,7 +200,7 @@ func (t *Timers) ListRecurring(ctx context.Context, f Filter) iter.Seq2[Row, err
 	}
 }
 
-// dropReplaced replaces each row by the result of current, and removes the rows for which current returns nil.
+// dropReplaced replaces each row by the result of currentRow, and removes the rows for which currentRow returns nil.
 func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) error {
 	kept := make([]*Row, len(listing.Timers))
 	var reading errgroup.Group
@@ -222,9 +222,9 @@ func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) e
 }
 
 // currentRow returns the row if its entry is still the last one; replaced entries stay in the stream until a broker
-// removes them. With f.Recurring, if the next round was set after upTo and the filter matches it, currentRow returns
-// the row of the next round. For any other replaced entry, currentRow returns nil. Without a later entry, Entries.Next
-// is cheap: the server answers from an index, and sends no body.
+// removes them. With f.Recurring, currentRow returns the row of the last entry, if that entry is above upTo and matches
+// the filter. For any other replaced entry, currentRow returns nil. Without a later entry, Entries.Next is cheap: the
+// server answers from an index, and sends no body.
 func (t *Timers) currentRow(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:

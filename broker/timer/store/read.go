@@ -87,7 +87,7 @@ const electionWait = 4 * time.Second
 func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	asked := time.Now()
 	t.mu.Lock()
-	now, ok := t.leaderTime.at(asked)
+	now, ok := t.leaderTime.upperBound(asked)
 	t.mu.Unlock()
 	if ok {
 		return now, nil
@@ -112,10 +112,10 @@ type leaderTime struct {
 	asked  time.Time // local, with a monotonic reading; zero before the first question
 }
 
-// at returns an upper bound of the leader's time at a time of this host's clock. The bound assumes that the leader
-// answered as soon as it was asked. Only differences of local times count. If ok is false, the leader must be asked:
-// the question is old, or the machine was suspended, so that the monotonic clock stood still.
-func (l leaderTime) at(local time.Time) (now time.Time, ok bool) {
+// upperBound returns an upper bound of the leader's time when this host's clock shows local. The bound assumes that the
+// leader answered as soon as it was asked. If ok is false, the leader must be asked: the question is old, or the
+// machine was suspended, so that the monotonic clock stood still.
+func (l leaderTime) upperBound(local time.Time) (now time.Time, ok bool) {
 	const maxSuspension = time.Second // a shorter one cannot be distinguished from a correction of the wall clock
 	elapsed := local.Sub(l.asked)
 	suspension := local.Round(0).Sub(l.asked.Round(0)) - elapsed

@@ -15,14 +15,14 @@ func TestLeaderTime(t *testing.T) {
 	l := leaderTime{answer: asked.Add(ahead), asked: asked}
 	for _, elapsed := range []time.Duration{0, 1, time.Millisecond, leader.Trust} {
 		local := asked.Add(elapsed)
-		if now, ok := l.at(local); !ok || !now.Equal(local.Add(ahead)) {
+		if now, ok := l.upperBound(local); !ok || !now.Equal(local.Add(ahead)) {
 			t.Errorf("%s after the question: %s, %t; want %s", elapsed, now, ok, local.Add(ahead))
 		}
 	}
-	if _, ok := l.at(asked.Add(leader.Trust + 1)); ok {
+	if _, ok := l.upperBound(asked.Add(leader.Trust + 1)); ok {
 		t.Errorf("an answer to a question of %s ago counts", leader.Trust+1)
 	}
-	if _, ok := (leaderTime{}).at(asked); ok {
+	if _, ok := (leaderTime{}).upperBound(asked); ok {
 		t.Error("there is a time before the first question")
 	}
 }

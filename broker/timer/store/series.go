@@ -69,7 +69,7 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 		}
 		planned, ok := n.Table.Start(now, n.First)
 		if !ok || n.Table.Rounds > 0 && round.Number > n.Table.Rounds {
-			return n, Refusef(CodeBadRequest, "no round would be left of %s", n.Table)
+			return n, Refusef(CodeBadRequest, "the table %s has no further round", n.Table)
 		}
 		n.Round = n.Table.Round(timetable.Series{ID: series.ID, First: n.First}, round.Number, planned)
 		if paused {
@@ -82,7 +82,7 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
-			if a.By > 0 { // a round may be planned beyond the maximum delay, so only a later time is checked
+			if a.By > 0 { // an earlier time is allowed, even if it is beyond the maximum delay, as the planned time may be
 				return n, a.checkDelay(now, n.Round.Due)
 			}
 		}
@@ -103,7 +103,7 @@ func (a *attempt) requestedTime(now time.Time) (time.Time, error) {
 	return at, a.checkDelay(now, at)
 }
 
-// checkDelay refuses a time in a change that is too far ahead.
+// checkDelay refuses a due time beyond the maximum delay.
 func (a *attempt) checkDelay(now, due time.Time) error {
 	if problem := a.Policy.CheckDelay(now, due); problem != nil {
 		return Refusef(CodeBadRequest, "%s", problem.Sentence)
@@ -137,7 +137,7 @@ func (a *attempt) isSchedule() bool {
 	return ok
 }
 
-// scheduleTarget returns the target of the schedule that was found; empty if it is unknown.
+// scheduleTarget returns the target in the last entry of a schedule; empty for a timer, or if the target is unknown.
 func (a *attempt) scheduleTarget() string {
 	if !a.isSchedule() || a.State.NoEntry {
 		return ""

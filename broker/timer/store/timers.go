@@ -43,8 +43,8 @@ type Timers struct {
 // Change is a requested change of one timer.
 type Change struct {
 	timer.Request
-	// Key and Target identify the timer. For a schedule, Key is the schedule's name (message.ScheduleName); Target may be
-	// empty, or must be the schedule's target.
+	// Key and Target identify the timer. For a schedule, Key is the schedule's name (message.ScheduleName), and Target is
+	// empty or the schedule's target.
 	Key, Target string
 
 	// One of the following fields is the time of a Move.
@@ -158,7 +158,7 @@ func (a *attempt) Decide() (next timer.Next) {
 		// Another schedule has replaced the one that the client means.
 		a.answer = timer.Answer{
 			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due,
-			Why: "its target is " + target,
+			Why: "the schedule's target is " + target,
 		}
 		return timer.Reply
 	}

@@ -10,8 +10,8 @@ const (
 	// maxLate is the maximum lateness of a round that is not missed. After a crash, another instance takes over in less
 	// time.
 	maxLate = time.Minute
-	// catchUp is the minimum time between two overdue rounds of one series that fire.
-	catchUp = 100 * time.Millisecond
+	// catchUpInterval is the minimum time between two overdue rounds of one series that fire.
+	catchUpInterval = 100 * time.Millisecond
 	// maxCounted is the maximum number of missed occurrences that one decision counts: for a cron table, each costs a
 	// search.
 	maxCounted = 100
@@ -81,7 +81,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	}
 	d.Next = t.Round(s, number, next)
 	if !d.Next.Due.After(now) {
-		d.Wait = now.Add(catchUp)
+		d.Wait = now.Add(catchUpInterval)
 	}
 	return d
 }

@@ -26,7 +26,7 @@ type spec struct {
 	zone                                      *time.Location
 }
 
-// parseSpec parses an expression. It refuses one that never matches.
+// parseSpec parses an expression. It refuses an expression that never matches.
 func parseSpec(text string, zone *time.Location) (*spec, *Error) {
 	const want = "want five fields (minute hour day month weekday), six with the seconds first, or a name such as @daily"
 	text = strings.ToLower(strings.TrimSpace(text))

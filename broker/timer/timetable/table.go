@@ -50,8 +50,8 @@ type Error struct {
 func (e *Error) Error() string { return e.Setting + ": " + e.Sentence }
 
 // errorf returns an Error. The format must quote untrusted text with %.64q.
-func errorf(word, format string, args ...any) *Error {
-	return &Error{Setting: word, Sentence: fmt.Sprintf(format, args...)}
+func errorf(setting, format string, args ...any) *Error {
+	return &Error{Setting: setting, Sentence: fmt.Sprintf(format, args...)}
 }
 
 // Parse parses a table. The error is an *Error.
@@ -159,17 +159,17 @@ func (t Table) Interval() time.Duration {
 	return t.spec.interval()
 }
 
-// Start returns the first planned time of a table. Set is the time at which the client set the table. Asked is the
-// requested time of the first round; zero for none. If asked is before set, an Every table plans its rounds at asked
-// plus multiples of the interval, and a cron table ignores asked. ok is false if there is no round.
-func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
-	if t.Every > 0 && asked.IsZero() {
-		asked = set.Add(t.Every)
+// Start returns the first planned time of a table that a client sets now. Requested is the requested time of the first
+// round; zero for none. If requested is before now, an Every table plans its rounds at requested plus multiples of the
+// interval, and a cron table ignores requested. ok is false if there is no round.
+func (t Table) Start(now, requested time.Time) (first time.Time, ok bool) {
+	if t.Every > 0 && requested.IsZero() {
+		requested = now.Add(t.Every)
 	}
-	if !asked.IsZero() && !asked.Before(set) {
-		return asked, !t.endsBefore(asked)
+	if !requested.IsZero() && !requested.Before(now) {
+		return requested, !t.endsBefore(requested)
 	}
-	return t.Next(asked, set)
+	return t.Next(requested, now)
 }
 
 // Next returns the first planned time after the given time. First is the planned time of the first round. ok is false

@@ -37,14 +37,14 @@ func wallOf(unix int64, zone *time.Location) wall {
 	return wall(unix + int64(offset))
 }
 
-// nextChange returns the next change of a zone's clock after the moment unix. It returns far if there is none. On the
-// last day of a leap year, time.Time.ZoneBounds may return an end that has passed. Then nextChange returns the moment
-// one hour after unix, from which the callers continue.
+// nextChange returns the next change of a zone's clock after the moment unix. It returns endOfTime if there is none. On
+// the last day of a leap year, time.Time.ZoneBounds may return an end that has passed. Then nextChange returns the
+// moment one hour after unix, from which the callers continue.
 func nextChange(unix int64, zone *time.Location) int64 {
 	_, end := time.Unix(unix, 0).In(zone).ZoneBounds()
 	switch {
 	case end.IsZero():
-		return never
+		return endOfTime
 	case end.Unix() <= unix:
 		return unix + 60*60
 	}
@@ -77,4 +77,4 @@ func firstMoment(w wall, zone *time.Location) int64 {
 // maxShift is longer than every UTC offset and every clock change of any zone, in seconds.
 const maxShift = 26 * 60 * 60
 
-const never = math.MaxInt64 // a Unix time later than every change
+const endOfTime = math.MaxInt64 // a Unix time later than every change
