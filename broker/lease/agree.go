@@ -148,8 +148,8 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// endReleased ends the leases of releases, whose lanes are already free for the other instances: in the table, or
-// because no call lists them.
+// endReleased ends the leases of releases. The other instances already know that the lanes are free: from the table, or
+// from calls, which no longer list the lanes.
 func (s *Shared) endReleased(releases []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *Shared) endReleased(releases []*release) {
 	s.state.releases = slices.DeleteFunc(s.state.releases, func(r *release) bool { return slices.Contains(releases, r) })
 }
 
-// grant creates leases for the lanes that the table gives to this instance. If another live instance owns the lane,
-// grant calls the waiter's onStandby.
+// grant creates leases for the lanes that the table gives to this instance. If an instance that was ever alive
+// owns the lane, grant calls the waiter's onStandby.
 func (s *Shared) grant() {
 	var callbacks []func()
 	s.mu.Lock()

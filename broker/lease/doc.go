@@ -75,9 +75,9 @@
 // that it replaced.
 //
 // If an instance starts and finds no table in a stream that has stored messages before, it waits 5 s for an instance
-// that has the table, and while such an instance sends calls, up to 15 s. Then it creates a new table. The new table
-// takes no lane from an owner: owners enter their lanes in it, and a lane that is not in the table is free only when
-// the set of instances has not changed for 5 s.
+// that has the table. While such an instance sends calls, it waits up to 15 s. Then it creates a new table. The new
+// table takes no lane from an owner: owners enter their lanes in it, and a lane that is not in the table is free only
+// when the set of instances has not changed for 5 s.
 //
 // # When an owner may no longer act
 //
@@ -99,8 +99,8 @@
 // the table.
 //
 // A lease does not end when Held returns false. If the instance can beat again, and is still the owner in the table, it
-// continues with all its messages in flight, and causes no duplicates. A lease ends only by the table, by a call of
-// another instance in an outage, or because its worker is stuck.
+// continues with all its messages in flight, and causes no duplicates. Without a release, a lease ends only by the
+// table, by a call of another instance in an outage, or because its worker is stuck.
 //
 // After every good round, each worker must also receive from a channel (Ticks). A worker that does not receive within 5
 // s loses its lane, even if the rest of the process runs. A separate goroutine for the ticks would keep the lane of a
@@ -120,23 +120,24 @@
 //
 // If both instances are alive, the younger stops if they have the same name, and continues without a place if only
 // their places are equal. Each instance detects the other by a call, or by a change of the other's counter. If no call
-// arrived at the start, the elder detects the younger in its next read of the table. Until then both own the lanes.
+// arrived at the start, the elder detects the younger in its next read of the table. Until then, both own the elder's
+// lanes.
 //
 // # The situations
 //
 // Each situation, its outcome, and the test that shows it.
 //
 //	an instance alone      owns all lanes, one request every 10 s         TestAloneCostsLittle, TestDeniedWorkerGetsTick
-//	  joined, no call      two owners, for 10 s or until a call           TestAloneDetectsPeer, test/TestTwoOwnersEnd
-//	  cut off, back        stops; reads the table first                   TestAloneIsCutOff, TestAloneIsCutOffUnanswered
+//	  peer's call is lost  two owners, for 10 s or until a call           TestAloneDetectsPeer, test/TestTwoOwnersEnd
+//	  cut off, back        stops; reads the table before it acts          TestAloneIsCutOff, TestAloneIsCutOffUnanswered
 //	  killed, back         resumes in 300 ms; if locked, immediately      TestPlaceIsResumed, TestNameIsResumed
 //	several instances      even shares, fewest moves                      TestJoinWaitsAndMovesFewest, TestParallelStart
 //	  one stops            its lanes move immediately, with the cursors   TestStopHandsOver
 //	  one dies             its lanes move within 5.5 s                    TestCrashIsNoticed
 //	  one hangs            loses the lanes whose workers are stuck        TestStuckLoopLosesItsLane
 //	  one is cut off       stops before its lanes move; later shares      TestCutOff
-//	  one is suspended     Held is false after it; reads the table first  TestGrace
-//	  cannot read a lane   a newer instance owns it while one is alive    test/TestLaneGoesToNewerInstance
+//	  one is suspended     Held is false; reads the table before it acts  TestGrace
+//	  cannot read a lane   a newer instance, while alive, owns the lane   test/TestLaneGoesToNewerInstance
 //	  server down          no delivery, no move; same leases afterwards   TestServerAway
 //	  same name            the younger stops                              TestSameNameStops,
 //	                                                                      TestSameNameWithoutCalls
@@ -147,7 +148,7 @@
 //	  one starts           owns the lanes without an owner, within 20 s   TestStartInOutage (full),
 //	                                                                      test/TestFullAccountDrains
 //	stream deleted         created again if allowed; same leases          TestStreamDeleted
-//	  not allowed          as if full, but after 15 s instead of 5 s      the same tests (gone), test/TestOwnersGone
+//	  creation forbidden   as if full, but after 15 s instead of 5 s      the same tests (gone), test/TestOwnersGone
 //	no leader, no quorum   as if full, but after 15 s instead of 5 s      the same tests (silent)
 //	stream purged          no change: an instance writes the table back   TestPurged, test/TestOwnersPurgedThenCrash
 //	forged table           no change: an instance writes the table back   TestForgedTable, TestOldTable,
@@ -169,7 +170,8 @@
 //   - An answer to a call as the only sign of life. A counter also proves that its instance can write. Answers count in
 //     addition, because a client may hide a counter, and because in an outage no instance can write.
 //   - Reading all messages of the stream in order. A client that stores many messages could delay the reader forever.
-//   - Stopping after 15 s without a successful write. In a full account, two or more instances would wait forever.
+//   - Stopping after 15 s without a successful write. In a full account, none of several instances can write,
+//     so all would stop, and the account would stay full.
 //   - DELAY_OWNERS in memory. After a restart of the servers the cursors are lost, and memory can also be full.
 //   - One key for each claim. Whether the shares are even depends on all claims together.
 package lease

@@ -8,12 +8,12 @@ var ErrNameInUse = errors.New("another instance has the same name")
 
 var (
 	// errConflict is returned when the last message of a subject is not the message that the write should replace.
-	errConflict = errors.New("another instance wrote first")
+	errConflict = errors.New("another message was stored first")
 	// errStale is returned when an answer does not show a message that was stored before the request.
 	errStale = errors.New("a server returned an outdated state")
 	// errFull is returned when a leader has no room in the stream, the account, the server's memory or its disk. The
 	// leader then also refuses the writes of all other instances.
 	errFull = errors.New("no room")
 	// errCutOff is returned when the connection's state changed during a request.
-	errCutOff = errors.New("the connection was lost")
+	errCutOff = errors.New("the state of the connection changed")
 )

@@ -14,7 +14,7 @@ const (
 	outageTimeout = 15 * time.Second
 	// signInterval is the interval at which an instance that is alone renews its own sign of life.
 	signInterval = 2 * time.Second
-	// maxSignAge is the age at which that sign of life expires: an instance with an older sign must have been suspended.
+	// maxSignAge is the age at which this sign of life expires: an instance with an older sign must have been suspended.
 	maxSignAge = 4 * time.Second
 )
 

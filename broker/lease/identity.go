@@ -41,8 +41,8 @@ func (s *Shared) checkIdentities() {
 		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
 		case !younger:
 			if !s.logState.youngerExists {
-				s.log.Error("a younger instance has the same name; the younger stops", "instance", id, "name", i.Name,
-					"place", i.Place)
+				s.log.Error("a younger instance has the same name or place; with the same name, the younger stops",
+					"instance", id, "name", i.Name, "place", i.Place)
 			}
 			s.logState.youngerExists = true
 		case i.Place != "":
@@ -57,8 +57,8 @@ func (s *Shared) checkIdentities() {
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
 				since := time.Unix(0, i.Started).UTC().Format(time.RFC3339)
-				s.cfg.Fail(fmt.Errorf("%w, %q: %s runs since %s, so this one stops; "+
-					"give each a unique name, or none", ErrNameInUse, i.Name, id, since))
+				s.cfg.Fail(fmt.Errorf("%w, %q: %s runs since %s, so this instance stops; "+
+					"give each instance a unique name, or give none a name", ErrNameInUse, i.Name, id, since))
 			}
 		}
 	}

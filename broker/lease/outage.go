@@ -62,7 +62,7 @@ func (s *Shared) recreate(ctx context.Context) {
 
 // divideByCalls divides the lanes without the stream. Every instance keeps the lanes that it announces in calls. A lane
 // that no call names goes to one of the instances whose calls arrive, by the usual shares. Two instances that do not
-// receive each other's calls own the same lanes, which is better than lanes without an owner.
+// receive each other's calls may own the same lanes, which is better than lanes without an owner.
 func (s *Shared) divideByCalls(now time.Time) {
 	t := s.tableFromCalls(now)
 	share := shares(t, s.cfg.MaxOwners)
@@ -76,7 +76,8 @@ func (s *Shared) divideByCalls(now time.Time) {
 	s.mu.Lock()
 	for lane, l := range s.state.leases {
 		if owner := t.Lanes[lane].Instance; owner != s.self.id {
-			s.log.Warn("another instance claims a lane of this one", "stream", lane, "instance", owner)
+			s.log.Warn("another instance claims a lane of this instance; this instance gave up the lane",
+				"stream", lane, "instance", owner)
 			s.revoke(l)
 			continue
 		}

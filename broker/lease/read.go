@@ -14,8 +14,7 @@ import (
 )
 
 // read reads the table and the counters of its instances. It requests each counter by its subject, so other messages in
-// the stream cost nothing. Fresh is true if the server has just shown this instance's own beat, so that the server does
-// not lag.
+// the stream cost nothing. Fresh is true if the server has just shown this instance's own beat, and so does not lag.
 func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	if _, ok := s.logState.table.Allow(ratelog.Interval); ok {
 		s.log.Warn("the stored table of lanes is not valid; the instance writes the last good table back. "+
-			"A client, or a broker with another secret, wrote the invalid one",
+			"A client, or a broker with another secret, stored the invalid table",
 			"stream", s.store.Stream, "sequence", sequence, "sealed", sealed, "err", err)
 	}
 }

@@ -45,7 +45,7 @@ func shares(t Table, maxOwners int) map[string]string {
 			return !slices.Contains(chosen, id)
 		})
 		if len(eligible) == 0 {
-			eligible = candidates[lane] // during an upgrade, possibly only standby instances can own the lane
+			eligible = candidates[lane] // during an upgrade, possibly no chosen instance can own the lane
 		}
 		// The instance with the fewest lanes gets the lane. If the current owner has equally few, it keeps the lane, so
 		// that the lane does not move back and forth.
@@ -70,9 +70,8 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 	if len(chosen) == 0 {
 		return share, count
 	}
-	// If the lanes do not divide evenly, the instances that already have one lane more keep it. An instance with still
-	// more lanes, which has not released its surplus yet, does not rank higher: otherwise, extra lanes would move again
-	// after the release.
+	// If the lanes do not divide evenly, the instances that already have base+1 lanes keep them. An instance with more
+	// lanes ranks no higher than these: otherwise, more lanes would move after it has released its surplus.
 	base, remainder := lanes/len(chosen), lanes%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {

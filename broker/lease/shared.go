@@ -109,7 +109,7 @@ type logState struct {
 // SharedConfig is the configuration of Shared.
 type SharedConfig struct {
 	Conn      *nats.Conn
-	APIPrefix string // "$JS.API", or another prefix of the JetStream API for a domain or an import
+	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Subjects  Subjects
 	// Create creates the stream if it is missing. It is nil if the instance may not create the stream.
 	Create func(context.Context) error
@@ -121,8 +121,8 @@ type SharedConfig struct {
 	// becomes part of the instance's id.
 	Name, Host string
 	// Place identifies where the instance runs, such as a host and an address on which the instance listens. It is set
-	// only if no other instance can run there, and used only if Name is empty. If two instances have the same place, the
-	// younger continues without a place.
+	// only if no other instance can run there, and used only if Name is empty. If two instances nevertheless have the
+	// same place, the younger continues without a place.
 	Place string
 	// Locked is true if this instance has locked Place. Then any other instance of the table with this place is dead.
 	Locked bool

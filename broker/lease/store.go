@@ -38,9 +38,8 @@ func (s store) put(ctx context.Context, subject string, body []byte) (uint64, er
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
 
-// swap stores a message if the last message of the subject has the given sequence. The sequence zero means that the
-// subject must have no message. Otherwise, swap returns errConflict. After any other error, the message may or may not
-// be stored.
+// swap stores a message if the last message of the subject has the given sequence, or returns errConflict. The sequence
+// zero means that the subject must have no message. After any other error, the message may or may not be stored.
 func (s store) swap(ctx context.Context, subject string, body []byte, sequence uint64) (uint64, error) {
 	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(sequence, 10)}}
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})
@@ -62,7 +61,7 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 }
 
 // lastMessage reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns
-// jetstream.ErrMsgNotFound if there is none.
+// jetstream.ErrMsgNotFound if the subject has no message.
 func (s store) lastMessage(ctx context.Context, subject string) (m jsapi.Message, ours bool, err error) {
 	if m, err = s.api.Last(ctx, s.Stream, subject); err != nil {
 		return m, false, err

@@ -55,7 +55,7 @@ func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 	}
 	if !s.store.conn.IsConnected() {
 		s.view.liveness.recordFailure()
-		s.outage.start = time.Time{} // without a connection, no call can arrive and no message can be delivered
+		s.outage.start = time.Time{} // the lanes need not be divided: without a connection, no owner can deliver
 		return offlineInterval       // a change of the connection starts a turn earlier
 	}
 	var err error
