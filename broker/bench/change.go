@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	// maxRequests is the maximum number of unanswered requests to a broker. A broker handles at most as many requests
-	// about timers concurrently.
+	// maxRequests is the maximum number of unanswered requests to a broker. It is also the maximum number of requests
+	// about one timer that a broker handles concurrently.
 	maxRequests = 64
 	// postponement is the extra delay of the timers that the load will move to the due time of the other timers.
 	postponement = time.Hour
@@ -41,8 +41,7 @@ type Change struct {
 	Cron string        `json:"cron,omitempty"` // the cron expression of recurring timers; empty for timers that fire once
 	// Postponed is the number of timers with the extra delay postponement. They have the first numbers.
 	Postponed int `json:"postponed,omitempty"`
-	// Sequences has the sequence that each Cancel, RequestCancel or Move expects: the part of the sets'
-	// Loaded.Sequences for the messages of this load.
+	// Sequences has, for each timer that the load cancels or moves, the sequence of its set, from Loaded.Sequences.
 	Sequences []uint64 `json:"sequences,omitempty"`
 	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }

@@ -43,7 +43,7 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 	return t.plan.addLedger(result, ledger)
 }
 
-// collect waits for all messages. It returns the ledger, and the cost since the earlier usage.
+// collect waits for all messages. It returns the ledger, and the cost since start.
 func (t *turn) collect(ctx context.Context, start usage, due time.Time) (l *Ledger, cost *Cost, err error) {
 	w := Wait{Target: t.target, Count: t.plan.Count, Due: due, Complete: func() (err error) {
 		cost, err = t.cost(start, t.plan.Count)

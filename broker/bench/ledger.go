@@ -11,8 +11,8 @@ type Arrival struct {
 	Number uint32
 	Time   time.Time // time of the storage or of the receipt, by the server's clock
 	Due    time.Time // the due time that the publisher requested
-	// Promised is the due time in the header Delay-Due, or zero. It is later than Due, since a delay begins when the
-	// first stream has stored the message.
+	// Promised is the due time in the header Delay-Due, or zero. It is later than Due if the publisher requested a
+	// delay, which begins when the first stream has stored the message.
 	Promised time.Time
 	Received bool // Time is the time of receipt, converted from the local clock
 }

@@ -32,8 +32,8 @@ type Load struct {
 	// Rate is the total rate of all publishers, in messages per second. If Rate is zero, the answers of the server
 	// limit the rate.
 	Rate int `json:"rate,omitempty"`
-	// Delays are the delays of the messages, in a cycle. A delay begins with the publish. If Due is not zero, Due is
-	// the due time of all messages, and Delays has no effect.
+	// Delays are the delays of successive messages; after the last delay, the first follows again. A delay begins with
+	// the publish. If Due is not zero, Due is the due time of all messages, and Delays has no effect.
 	Delays     []Delay       `json:"delays"`
 	Due        time.Time     `json:"due,omitzero"`
 	Targets    int           `json:"targets"`          // number of target subjects
@@ -184,8 +184,9 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 	for index := 0; ; {
 		end := len(p.publishTimes)
 		if p.load.Rate > 0 {
-			due := int(time.Since(began) * time.Duration(p.load.Rate) / time.Second) // of all publishers
-			end = min(end, (due-p.first+p.step-1)/p.step)
+			// The number of messages that all publishers together should have published by now.
+			planned := int(time.Since(began) * time.Duration(p.load.Rate) / time.Second)
+			end = min(end, (planned-p.first+p.step-1)/p.step)
 		}
 		for ; index < end && int64(index)-p.accepted.Load() < window; index++ {
 			now := time.Now()

@@ -77,8 +77,9 @@ func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Re
 	}
 }
 
-// A Ratio compares a metric of the broker and of Side in one run, or of one side in an earlier and a later run. These
-// two numbers are a pair. The ratio of a pair is its second number divided by its first.
+// A Ratio compares one metric of two measurements: those of the broker and of Side in one run, or those of Side in an
+// earlier and in a later run. The two numbers are a pair. The ratio of a pair is its second number divided by its
+// first.
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`
@@ -172,8 +173,8 @@ func median(numbers []float64) float64 {
 	return (numbers[(len(numbers)-1)/2] + numbers[len(numbers)/2]) / 2
 }
 
-// Differences returns the differences between the plans and the systems of two runs. With a difference, a comparison is
-// unfair.
+// Differences returns the differences between the plans, the hosts and the servers of two runs. With a difference, a
+// comparison is unfair.
 func Differences(earlier, later *Report) (differences []string) {
 	differ := func(name string, a, b any) {
 		if a != b {

@@ -15,7 +15,8 @@ import (
 // runPrefix matches the prefix of a run. A run removes only streams with such a prefix: see deadRun.
 var runPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
 
-// Names are the names of the subjects and streams of a run. All names begin with the prefix of the run and its broker.
+// Names are the names of the subjects and streams of a run. All names begin with the prefix, which the run shares with
+// its broker.
 type Names struct {
 	prefix string // of subjects, in lower case; the names of streams begin with the prefix in upper case
 	broker message.Names

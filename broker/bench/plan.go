@@ -47,8 +47,8 @@ type Plan struct {
 	Duration time.Duration `json:"for_ns,omitempty"` // of the publishing; in Pending, Idle and Rounds, of the measurement
 	Count    int           `json:"count,omitempty"`  // messages; with a rate, Rate times Duration
 	Size     int           `json:"size,omitempty"`   // bytes of a payload
-	// Delays are the delays of the messages, in a cycle. If all messages are due at the same time, the only delay is
-	// the time from the first publish to the due time. Empty means a default.
+	// Delays are the delays of successive messages: see Load.Delays. If all messages are due at the same time, the only
+	// delay is the time from the first publish to the due time. Empty means a default.
 	Delays     []Delay `json:"delays,omitempty"`
 	Targets    int     `json:"targets,omitempty"`
 	Publishers int     `json:"publishers,omitempty"`

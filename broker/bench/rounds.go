@@ -10,9 +10,9 @@ import (
 	"delaybroker/broker/message"
 )
 
-// recurring sets timers with the same rounds, and measures the lateness of these rounds. It sets the timers right after
-// a multiple of the interval, so their first round is due at the next multiple.
-func (t *turn) recurring(ctx context.Context) (Result, error) {
+// recurringTimers sets timers with the same rounds, and measures the lateness of these rounds. It sets the timers right
+// after a multiple of the interval, so their first round is due at the next multiple.
+func (t *turn) recurringTimers(ctx context.Context) (Result, error) {
 	interval, rounds := t.plan.Interval, t.plan.instants()
 	begin := t.serverTime().Truncate(interval).Add(interval)
 	if err := t.sleepUntil(ctx, begin); err != nil {

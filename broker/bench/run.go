@@ -165,7 +165,7 @@ func (r *run) runTurn(ctx context.Context, side Side) (result Result, err error)
 	case Timers:
 		return t.timers(ctx)
 	case Rounds:
-		return t.recurring(ctx)
+		return t.recurringTimers(ctx)
 	}
 	return t.flow(ctx)
 }

@@ -13,7 +13,7 @@ import (
 type turn struct {
 	*run
 	side    Side
-	target  Target       // nil if no message is delivered, except for the scheduler, whose stream always exists
+	target  Target       // nil for the broker and the pipeline in a scenario that delivers no message
 	sidecar *Child       // the broker or the pipeline; nil if the turn needs neither
 	streams []string     // the streams of this turn, without the streams of the broker
 	core    *subscribers // the target of a plan with plain subscribers; otherwise nil

@@ -25,8 +25,8 @@ type Wait struct {
 	FirstPlain int           // see Ledger
 	// Arrived is called with the number of arrivals, several times a second. It may be nil.
 	Arrived func(n int)
-	// Complete is called when all messages have arrived, or when the missing messages are lost. A duplicate first
-	// counts as a message, so Complete may be called more than once. It may be nil.
+	// Complete is called when all messages have arrived, or when the missing messages are lost. If some arrivals
+	// were duplicates, the wait continues, and calls Complete again. Complete may be nil.
 	Complete func() error
 }
 

@@ -29,8 +29,8 @@ const (
 	DefaultWindowBytes = 32 << 20
 
 	// minWindow and minWindowBytes are the minima of Window and WindowBytes. They keep each share large enough for core
-	// subscribers. The silence of core subscribers counts as the answer after 50 ms, so a group of core subscribers
-	// takes at most twenty times its share in a second.
+	// subscribers. Their silence counts as a delivery only after 50 ms, so a group of core subscribers takes at most
+	// twenty times its share in a second.
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20
 )

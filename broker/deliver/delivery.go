@@ -73,7 +73,7 @@ type Result struct {
 	Outcome Outcome
 	Code    int       // the code of a refusal: see jsapi.Ack
 	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence
-	Err     error     // if unknown: the cause; also acks.ErrTimeout if a service did not reply in time
+	Err     error     // if unknown: the cause; if refused: acks.ErrTimeout if a service did not reply in time, or nil
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
 	Turn    string    // if paced: the name of the turn, for Message.Turn
 	Time    time.Time // if delivered: the time of the delivery, by this host's clock; see "Lateness" in the package

@@ -17,7 +17,8 @@
 //	pass         to take room in a group for a message
 //	give back    to end a delivery without sending the message, which the lane then delivers again
 //	turn         a time at which a rate permits one message; see turns.go
-//	pressure     the state of a group without room for its messages; see pressure.go
+//	halt         to stop sending to some targets, as in a pause; see Deliverer.Halt
+//	pressure     the state of a group that has no room for its messages, or recently had none; see pressure.go
 //
 // # The parts
 //
@@ -61,7 +62,7 @@
 // The list lacks streams of another account, of another JetStream domain, or behind a subject mapping of the account.
 // If such a stream has acknowledged a message within the last minute, silence does not count as a delivery for the
 // subject of that message, or for subjects with the same first two tokens. At other times, 50 ms of silence count as
-// the answer of core subscribers, although the stream may only be slow. If core subscribers and such a stream listen on
+// a delivery to core subscribers, although the stream may only be slow. If core subscribers and such a stream listen on
 // one target, the core subscribers get duplicates. To prevent wrong outcomes and duplicates, configure the modes of
 // these targets, as pattern=mode: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
 //
@@ -85,17 +86,16 @@
 // A message that is not sent or not answered stays in the memory of its lane, and a lane whose memory is full stops for
 // all targets. So the outstanding messages for one target are bounded, in number and in bytes. A bound for each subject
 // would be useless if subjects contain ids. Therefore targets are grouped. If the last list shows a stream on a target,
-// the targets of that stream are a group; otherwise the targets with the same first two tokens are a group. While no
-// other group is active, a group may have an eighth of the window outstanding, and all groups with the same first token
-// together a quarter. While other groups are active, a group may have a seventh of the unused part of the window
-// outstanding, and all groups with the same first token together a third. So several silent groups leave room for a
-// group that answers, until there are so many groups that one message of each fills the window.
+// the targets of that stream are a group; otherwise the targets with the same first two tokens are a group. A group may
+// have outstanding at most an eighth of the part of the window that no other group uses. The groups of two tokens with
+// the same first token, together, may have at most a quarter of the part that no group outside them uses. So several
+// silent groups leave room for a group that answers, until there are so many groups that one message of each fills the
+// window.
 //
-// A fast group (see below) has the large share: half of the window or, if other groups are active, as much as the
-// unused part of the window. A group gets the large share if it was fast in the last quarter of a second, and keeps the
-// large share while it answers and has room. If the group falls silent, it has the ordinary share from the next quarter
-// of a second on. Until the outstanding messages of the silent group time out, the other groups share the other half of
-// the window.
+// A fast group (see below) has the large share: half of the part of the window that no other group uses. A group gets
+// the large share if it was fast in the last quarter of a second, and keeps the large share while it answers and has
+// room. If the group falls silent, it has the ordinary share from the next quarter of a second on. Until the
+// outstanding messages of the silent group time out, the other groups share the other half of the window.
 //
 // If a group has no room for a message, the message waits. A group is fast if it takes 2,000 messages a second, or 8
 // MiB a second (or a quarter of the window's bytes a second, if that is more). Any number of messages may wait for a

@@ -37,7 +37,7 @@ type evidence struct {
 
 	// For an answer.
 	ack       jsapi.Ack // the answer, parsed as an acknowledgement
-	isAck     bool      // the answer is an acknowledgement or a refusal; in mode core, only an answer without data is
+	isAck     bool      // the answer is an acknowledgement or a refusal; in mode core, false for an answer with data
 	ownStream bool      // the answer names one of the broker's own streams
 	listener  *listener // the stream that listens on the target; nil if none is known
 

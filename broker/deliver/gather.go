@@ -12,7 +12,7 @@ import (
 )
 
 // ackMemory is the time for which an acknowledgement proves that a stream takes the target's messages. After that time,
-// silence may count as the answer of core subscribers again, because the stream may have been deleted.
+// silence may count as a delivery to core subscribers again, because the stream may have been deleted.
 const ackMemory = time.Minute
 
 // gather collects the evidence on a delivery: the answer, or the error if there is no answer, and the facts about the

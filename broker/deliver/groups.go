@@ -10,7 +10,7 @@ import (
 type groups struct {
 	byName         map[groupName]*group
 	window         *group
-	sweepAt        int           // the number of groups for the next sweep
+	sweepAt        int           // the minimum number of groups for the next sweep
 	pressureList   []*group      // the groups under pressure
 	pressureSignal chan struct{} // capacity 1; has a value when pressureList is no longer empty
 	readyQueue     []*delivery   // deliveries that have waited and have passed all groups, in the order of sending

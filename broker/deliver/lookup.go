@@ -18,8 +18,8 @@ const (
 	listPause        = time.Second / 4      // minimum time between two lists
 )
 
-// lookup finds the streams of the account that listen on a subject. It lists all streams only on request, and at most
-// once in snapshotRenewAge. A lookup is safe for concurrent use.
+// lookup finds the streams of the account that listen on a subject. It lists all streams only on request, and not
+// while the latest snapshot is younger than snapshotRenewAge. A lookup is safe for concurrent use.
 type lookup struct {
 	api        jsapi.Asker
 	log        *ratelog.Logger

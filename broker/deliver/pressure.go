@@ -7,7 +7,7 @@ import (
 
 const (
 	// judgeInterval is the interval at which a group without room is judged, by its answers in the last interval. The
-	// interval must be longer than the time until a silence counts as the answer of core subscribers, at most 100 ms.
+	// interval must be longer than the time until a silence counts as a delivery, which is at most 100 ms.
 	judgeInterval = 250 * time.Millisecond
 	// firstJudgement is the minimum time until a group that answers is judged for the first time, because the first
 	// answers of a burst come slowly.
@@ -37,8 +37,8 @@ const (
 // pressure is the judgement of a group that had no room, by the answers in successive slices of time.
 type pressure struct {
 	sliceStart            time.Time // start of the present slice
-	answers, answersBytes int       // the number of answers, and their bytes, in the present slice
-	rate, rateBytes       float64   // answers, and their bytes, a second
+	answers, answersBytes int       // the answered messages of the present slice, and their bytes
+	rate, rateBytes       float64   // the answered messages a second, and their bytes a second
 	judged                bool      // the rates are valid: a slice has been measured
 	largeShare            bool      // the group has the large share: see measure, and largeDivisor
 	lastAnswer            time.Time // time of the group's last answer; before the first answer, the start of the pressure
@@ -192,7 +192,7 @@ func (g *group) takeExcess() []*delivery {
 }
 
 // retryAt returns the time at which the next delivery to give back should come again. Deliveries come again one by one,
-// at the rate of the group.
+// at the rate of the group, or all together if the group is silent.
 func (g *group) retryAt(now time.Time) time.Time {
 	p := g.pressure
 	if p.rate < 1 {

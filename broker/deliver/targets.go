@@ -19,8 +19,8 @@ type targets struct {
 	pacer     string    // the unique name of this deliverer in the names of turns
 	start     time.Time // start of the deliverer's clock
 
-	sweepAt     int // the number of targets for the next sweep
-	sweepKeysAt int // the number of keys for the next sweep
+	sweepAt     int // the minimum number of targets for the next sweep
+	sweepKeysAt int // the minimum number of keys for the next sweep
 }
 
 // target is the state of one subject.
@@ -76,7 +76,7 @@ func (ts *targets) turnsOf(t *target, key string) *turns {
 	return b
 }
 
-// sweep removes the idle values of a map that has many values: at least minSweep, and at least sweepAt. Then it sets
+// sweep removes the idle values of a map, if the map has at least minSweep and at least sweepAt values. Then it sets
 // sweepAt to twice the number of busy values that remain, so that the next sweep does not visit only busy values.
 func sweep[K comparable, V any](m map[K]V, sweepAt *int, idle func(V) bool) {
 	if len(m) < max(minSweep, *sweepAt) {
@@ -86,7 +86,7 @@ func sweep[K comparable, V any](m map[K]V, sweepAt *int, idle func(V) bool) {
 	*sweepAt = 2 * len(m)
 }
 
-// dropUnsent counts a waiting delivery that is given back.
+// dropUnsent subtracts a waiting delivery that is given back.
 func (t *target) dropUnsent() {
 	t.deliveries--
 	t.unsentDeliveries--

@@ -70,8 +70,8 @@ func (t *turns) setBack(d time.Duration) {
 // postpone handles a message that comes late for its turn, and reports whether the message still has a turn.
 //
 // If no other message was sent for as long as this message is late, all messages were delayed. Then postpone sets the
-// clock back by the lateness. If the message has missed its turn, postpone sets the clock back by a little more,
-// because earlier messages may have missed their turns.
+// clock back by the lateness. If the message has missed its turn, postpone sets the clock back by up to turnMissed
+// more, because earlier messages may have missed their turns.
 //
 // If the message has missed its turn, and later messages have been sent meanwhile, only this message was delayed. Then
 // postpone revokes all turns, and each message gets a new turn when it comes.
@@ -116,7 +116,7 @@ func (ts *targets) pace(t *target, m Message) (r Result, sendNow bool) {
 		valid = b.postpone(tn.at, now)
 		now = b.now(elapsed)
 	}
-	// A message of the present revision comes in its turn by the lane's clock, which may be slightly fast.
+	// A message of the present revision is sent even before its turn: the clock of its lane may be slightly fast.
 	if valid && (tn.at <= now || tn.revision == b.revision) {
 		b.lastSent = max(b.lastSent, tn.at)
 		return Result{}, true
