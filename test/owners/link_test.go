@@ -71,7 +71,7 @@ func (c *cable) set(cut bool) {
 	}
 }
 
-// leafOf starts a server without JetStream, as a leaf node connected to the hub by a cable.
+// leafOf starts a leaf node without JetStream. A cable connects the leaf node to the hub.
 func leafOf(t *testing.T, hub *natstest.Server, cluster string) (*natstest.Server, *cable) {
 	t.Helper()
 	v, err := hub.Server().Varz(nil)
@@ -97,9 +97,9 @@ func newHub(t *testing.T) *natstest.Server {
 	})
 }
 
-// TestTwoOwnersEnd: an instance behind a leaf node is replaced while the link of the leaf node is down. Its own
-// connection stays up, so it does not notice. The new instance delivers meanwhile. When the link is back, the two agree
-// on the lanes, and every message comes once. The test runs in real time.
+// TestTwoOwnersEnd: an instance behind a leaf node is replaced while the link of the leaf node is down. The connection
+// of the instance stays up, so the instance does not notice the outage. The new instance delivers. When the link is
+// back, the two instances agree on the owners of the lanes, and every message arrives once. The test runs in real time.
 func TestTwoOwnersEnd(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -122,7 +122,7 @@ func TestTwoOwnersEnd(t *testing.T) {
 	in.Await(5)
 	harness.CheckCount(t, in.Arrivals(), 5)
 	link.set(false)
-	natstest.Await(t, "a owns lanes, and b none of these", func() bool {
+	natstest.Await(t, "a owns lanes, and no lane is also b's", func() bool {
 		own, other := strings.Fields(harness.OwnedLanes(a)), strings.Fields(harness.OwnedLanes(b))
 		return len(own) > 0 && !slices.ContainsFunc(own, func(l string) bool { return slices.Contains(other, l) })
 	})
@@ -143,7 +143,7 @@ func checkEachOnce(c *harness.Client, count int, interval time.Duration) {
 }
 
 // TestReplicasBehindLeaf: a broker connects to a cluster without JetStream, a leaf node of a single JetStream server.
-// Its streams have one replica.
+// The broker's streams have one replica.
 func TestReplicasBehindLeaf(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
@@ -159,12 +159,12 @@ func TestReplicasBehindLeaf(t *testing.T) {
 	}
 }
 
-// soon is shorter than the 5 s without a heartbeat after which an instance counts as dead. A second start on a busy
-// machine may take as much longer than the first, which has streams to make.
+// soon is shorter than the 5 s without a heartbeat after which an instance counts as dead. On a busy machine, the
+// second start may be slower than the first start by this time, although only the first start creates streams.
 const soon = 4 * time.Second
 
-// TestEmbeddedShares: a second broker uses the server that the first one embeds. They share the lanes, and each message
-// comes once.
+// TestEmbeddedShares: a second broker uses the server that the first one embeds. The two brokers share the lanes, and
+// each message arrives once.
 func TestEmbeddedShares(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -176,9 +176,9 @@ func TestEmbeddedShares(t *testing.T) {
 	other.Terminate()
 }
 
-// TestKilledBrokerResumes: a killed broker starts again at the same address, or on the same directory. It is
-// recognised there without any setting, and owns its lanes sooner than missing heartbeats would show that the old
-// process is dead.
+// TestKilledBrokerResumes: a killed broker starts again at the same address, or on the same directory. The other
+// instances recognise the broker by the address or the directory. So the broker owns its lanes before the missing
+// heartbeats of the old process would show a crash.
 func TestKilledBrokerResumes(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -197,9 +197,10 @@ func TestKilledBrokerResumes(t *testing.T) {
 			start = time.Now()
 			natstest.StartBroker(t, env...).Crash()
 			took := time.Since(start)
-			t.Logf("ready after %s, and again after %s", first, took)
+			t.Logf("first ready after %s, and after the restart after %s", first, took)
 			if took > first+soon {
-				t.Errorf("ready again after %s, want less than the %s of a first start and %s", took, first, soon)
+				t.Errorf("ready %s after the restart, want less than %s, the duration of the first start, plus %s", took, first,
+					soon)
 			}
 		})
 	}

@@ -12,11 +12,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// An outage of DELAY_OWNERS stops no delivery. Package lease tests each kind of outage; the tests here look at the
-// messages.
+// An outage of DELAY_OWNERS stops no delivery. The tests of package lease have each kind of outage. These tests check
+// the messages.
 
-// TestFullAccountDrains: an account is full of messages for core subscribers. They are all delivered when they are due,
-// by one instance or two, also when an instance crashes and starts again meanwhile.
+// TestFullAccountDrains: an account is full of messages for core subscribers. One instance, or two, delivers all
+// messages at their due times, even if an instance crashes and starts again before.
 func TestFullAccountDrains(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -86,13 +86,13 @@ func TestOwnersPurgedThenCrash(t *testing.T) {
 	})
 }
 
-// TestOwnersGone: DELAY_OWNERS is deleted and may not be created again. Everything is delivered on time and once, also
-// by a broker that starts then.
+// TestOwnersGone: DELAY_OWNERS is deleted and may not be created again. Each message is delivered on time and once,
+// also by a broker that starts afterwards.
 func TestOwnersGone(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.MemberConfig(t, 3)).Stop() // makes the streams
+		harness.StartBroker(t, s, harness.MemberConfig(t, 3)).Stop() // this broker creates the streams
 		verify := func() *harness.Instance {
 			cfg := harness.MemberConfig(t, 3)
 			cfg.Log = harness.NoLog

@@ -17,14 +17,14 @@ import (
 func TestMain(m *testing.M) { harness.Main(m) }
 
 // TestInstancesShare: instances join one by one. Five seconds later they own equal numbers of lanes. Instances beyond
-// the allowed number stand by until another one leaves.
+// DELAY_MAX_OWNERS stand by until another instance leaves.
 func TestInstancesShare(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		start := time.Now()
 		a := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		if took := time.Since(start); took > time.Second {
-			t.Errorf("the first was ready after %s, want immediately", took)
+			t.Errorf("the first instance was ready after %s, want 0s", took)
 		}
 		harness.CheckOwned(t, []int{harness.MemberLanes}, a)
 		b := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
@@ -45,8 +45,8 @@ func TestInstancesShare(t *testing.T) {
 	})
 }
 
-// TestOwnersShareLanes runs two instances that own different lanes by configuration (lease.Static). Together they do
-// the work of one, and neither reads the other's lanes.
+// TestOwnersShareLanes runs two instances that own different lanes by configuration (lease.Static). Together they
+// deliver all messages, and no instance reads the other's lanes.
 func TestOwnersShareLanes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -63,14 +63,14 @@ func TestOwnersShareLanes(t *testing.T) {
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
 		start := time.Now()
-		c.Publish("delayin.11m11s.orders.x", "chained") // 10m and 10s are a's, 1m is b's
+		c.Publish("delayin.11m11s.orders.x", "chained") // a owns 10m and 10s, b owns 1m
 		c.Publish("delay.1s.orders.x", "second")
 		harness.CheckExactly(t, in, start.Add(time.Second), 0)
 		harness.CheckExactly(t, in, start.Add(11*time.Minute+11*time.Second), 1)
 		for _, name := range []string{"DELAY_INTAKE", "DELAY_1s", "DELAY_1m", "DELAY_10m"} {
 			st := c.Stream(name)
 			if got := st.CachedInfo().State.Consumers; got != 1 {
-				t.Errorf("%s has %d consumers, want its owner's alone", name, got)
+				t.Errorf("%s has %d consumers, want only that of its owner", name, got)
 			}
 		}
 		b.Stop()
@@ -83,11 +83,11 @@ func TestOwnersShareLanes(t *testing.T) {
 	})
 }
 
-// mixedRoots begin the subjects of requests that together use several levels, hops, the intake and the wheel.
+// mixedRoots has beginnings of request subjects, which together use several levels, hops, the intake and the wheel.
 var mixedRoots = []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s", "delay.30s"}
 
-// checkPrompt expects this many messages, each once, none early, and none later than a maximum after it was due. It
-// returns the lateness of the latest message.
+// checkPrompt expects this number of messages, each once, not early, and late by at most a maximum. It returns the
+// maximum lateness of the messages.
 func checkPrompt(t *testing.T, got []harness.Arrival, count int, maxLate time.Duration) (worst time.Duration) {
 	t.Helper()
 	harness.CheckCount(t, got, count)
@@ -100,18 +100,18 @@ func checkPrompt(t *testing.T, got []harness.Arrival, count int, maxLate time.Du
 		worst = max(worst, a.At.Sub(a.Due))
 	}
 	if worst > maxLate {
-		t.Errorf("the latest of %d messages arrived %s late, want at most %s", count, worst, maxLate)
+		t.Errorf("the maximum lateness of %d messages is %s, want at most %s", count, worst, maxLate)
 	}
-	t.Logf("the latest of %d messages arrived %s late", count, worst)
+	t.Logf("the maximum lateness of %d messages is %s", count, worst)
 	return worst
 }
 
-// TestTakeOverAfterCrash: one of three instances crashes under load. Six seconds later everything that was due has been
+// TestTakeOverAfterCrash: one of three instances crashes under load. Six seconds later, every overdue message has been
 // delivered. No message is lost or early, and each is stored once.
 func TestTakeOverAfterCrash(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	for seed := range 3 { // each of the instances once
+	for seed := range 3 { // number of the instance that crashes
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 			instances := harness.StartBrokers(t, s, 3, harness.MemberConfig(t, 3))
 			time.Sleep(10 * time.Second)
@@ -141,15 +141,15 @@ func TestTakeOverAfterCrash(t *testing.T) {
 				}
 			}
 			if worst := checkPrompt(t, got, sent, 6*time.Second); worst < 3*time.Second {
-				t.Errorf("the latest arrived %s late, want at least 3s after a crash", worst)
+				t.Errorf("the maximum lateness is %s, want at least 3s after a crash", worst)
 			}
 			c.CheckNoDead()
 		})
 	}
 }
 
-// TestRollingRestart stops and replaces each of three instances under load. Each message comes exactly once, and at
-// most 200 ms late while its lane changes its owner.
+// TestRollingRestart stops and replaces each of three instances under load. Each message arrives exactly once, and is
+// late by at most 200 ms while its lane changes its owner.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -183,9 +183,9 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// TestUncertainOwnerStops: while the lease of a lane is in doubt, nothing in the lane is read, delivered or committed.
-// Afterwards the work continues where it stopped. An owner that has to release the lane drains, passes its position on,
-// and may acquire the lane again.
+// TestUncertainOwnerStops: while the lease of a lane is in doubt, its owner reads, delivers and commits no message of
+// the lane. Afterwards the owner continues at the same position. An owner that has to release the lane waits for
+// outstanding answers, hands over its position, and may acquire the lane again.
 func TestUncertainOwnerStops(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -201,7 +201,7 @@ func TestUncertainOwnerStops(t *testing.T) {
 		c.Publish("delayin.5s.orders.x", "far")
 		time.Sleep(100 * time.Millisecond)
 		if n := harness.Pending(c, "DELAY_1s"); n != 0 {
-			t.Errorf("%d messages hopped out of a lane that was not held", n)
+			t.Errorf("%d messages hopped out of a lane whose lease was in doubt", n)
 		}
 		time.Sleep(time.Minute)
 		harness.CheckBodies(t, in.Arrivals(), "")
@@ -212,7 +212,7 @@ func TestUncertainOwnerStops(t *testing.T) {
 		f.Valid.Store(false) // before the commit
 		time.Sleep(time.Minute)
 		if n := harness.Pending(c, "DELAY_INTAKE"); n != 3 {
-			t.Errorf("the lane has %d messages, want 3: it was not ours to commit", n)
+			t.Errorf("the lane has %d messages, want 3: the owner must not commit", n)
 		}
 		f.Valid.Store(true)
 		lease.Tick <- struct{}{}
@@ -233,8 +233,8 @@ func TestUncertainOwnerStops(t *testing.T) {
 	})
 }
 
-// TestRollingRestartLogsLittle: an instance that joins and leaves costs one line of the lanes that move, and the end of
-// a pause is no news to an instance that starts afterwards.
+// TestRollingRestartLogsLittle: for an instance that joins and leaves, there is one log line about the moved lanes. An
+// instance that starts after the end of a pause does not log the end.
 func TestRollingRestartLogsLittle(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -269,7 +269,7 @@ func TestRollingRestartLogsLittle(t *testing.T) {
 	})
 }
 
-// infoLog counts the lines that are not for debugging.
+// infoLog counts the log lines of at least the level info.
 type infoLog struct{ *harness.CountingLog }
 
 func (l *infoLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }

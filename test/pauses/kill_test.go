@@ -9,9 +9,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNothingLostOnKillWhilePaused: at 1,000 messages a second for two targets, one of them is paused. The two brokers
-// are killed and started again in turn, the last time both together. No message comes for the paused target, and none
-// is lost. When the target is resumed, under load, the waiting messages come in the order of their due times.
+// TestNothingLostOnKillWhilePaused: one of two targets is paused, with 1,000 messages a second for both. Two brokers
+// are killed and started again in turn, at the end both together. No message arrives at the paused target, and no
+// message is lost. After the resumption, under load, the waiting messages arrive in the order of their due times.
 func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunListening(t)
@@ -66,12 +66,12 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 			continue
 		}
 		if waited++; m.Due.Before(latest[m.Subject]) {
-			t.Fatalf("number %d for %s was due %s, one before it %s", waited, m.Subject, m.Due, latest[m.Subject])
+			t.Fatalf("number %d for %s was due %s, an earlier number %s", waited, m.Subject, m.Due, latest[m.Subject])
 		}
 		latest[m.Subject] = m.Due
 	}
 	if waited < accepted/10 {
-		t.Errorf("only %d of %d waited: too few to tell", waited, accepted)
+		t.Errorf("only %d of %d waited, too few to prove the order", waited, accepted)
 	}
 	a.Terminate()
 	b.Terminate()

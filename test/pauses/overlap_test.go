@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// slowAnswers delays JetStream's answers to some requests of brokers with this configuration: the requests that begin
+// slowAnswers delays JetStream's answers to the requests of brokers with this configuration whose API subject begins
 // with a text.
 func slowAnswers(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, by time.Duration) {
 	t.Helper()
@@ -40,9 +40,9 @@ func pausedSlowly(t *testing.T, s *natstest.Server, patterns ...string) (*harnes
 	return harness.NewClient(t, s), o
 }
 
-// TestOverlappingPausesKeepTheOrder: two pauses match the same target. They are resumed while a third pause drains, and
-// the lane of the first is too long for one pass. Messages that move from this lane into the lane of the second pause
-// stay before messages that are due later.
+// TestOverlappingPausesKeepTheOrder: two pauses match the same target. An operator resumes both while a third pause
+// drains. The lane of the first pause is too long for one pass. Messages that move from this lane into the lane of the
+// second pause stay before messages that are due later.
 func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 		c.Target("SHOP", "shop.>")
 		c.Target("FIRST", "first.>")
 		const count = 600
-		for n := range count { // each lies between two of another pause
+		for n := range count { // each due time is between two due times of another pause
 			publishNumber(c, n, "delay.1s.shop.mail", "delay.1s.other.x")
 			if n < 100 {
 				publishNumber(c, n, "delay.1s.first.x")
@@ -90,7 +90,7 @@ func TestResumedBesideLongLane(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		harness.CheckInOrder(t, c.Arrivals("MAIL"), 1)
 		if n := len(c.Arrivals("SHOP")); n == 0 || n == count {
-			t.Errorf("%d of %d arrived for the other target; the test wants its lane to drain still", n, count)
+			t.Errorf("%d of %d arrived for the other target, whose lane should still drain", n, count)
 		}
 		time.Sleep(5 * time.Minute)
 		harness.CheckInOrder(t, c.Arrivals("SHOP"), count)

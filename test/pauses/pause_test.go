@@ -15,10 +15,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPausedWaitsAndGoesOutInOrder: at 1,000 messages a second for each of two targets, one of them is paused. Its due
-// messages wait, also while the broker and the server are restarted. When the target is resumed, they come in the order
-// of their due times. Messages that become due meanwhile come after them, and later ones on time. The other target gets
-// all messages when they are due. The waiting messages take little memory.
+// TestPausedWaitsAndGoesOutInOrder: one of two targets is paused, with 1,000 messages a second for each. Its due
+// messages wait, also through restarts of the broker and the server. After the resumption, they arrive in the order of
+// their due times. Messages that become due during the resumption arrive after them, and later messages on time. The
+// other target gets each message at its due time. The waiting messages take little memory.
 func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		send(500, "delay.1s", false)
 		a.Crash()
 		natstest.Flush(t, c.NC)
-		c.NC.Close() // nobody reconnects: see natstest.DropTimers
+		c.NC.Close() // no client reconnects: see natstest.DropTimers
 		o.Conn.Close()
 		s.Restart(time.Second)
 		a = harness.StartBroker(t, s, broker.Config{})
@@ -64,7 +64,7 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 			t.Errorf("ready %v, paused %+v, %d wait; want ready, orders.> and %d", st.Ready, st.Pauses, st.PausedMessages, count)
 		}
 		harness.MustResume(t, o, "orders.>")
-		send(3000, "delayin.500ms", false) // these become due while the others go out
+		send(3000, "delayin.500ms", false) // these messages become due while the broker delivers the waiting messages
 		time.Sleep(time.Minute)
 		got := c.Arrivals("ORDERS")
 		harness.CheckInOrder(t, got, count)
@@ -73,28 +73,28 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 	})
 }
 
-// TestNothingSentAfterPause: when pause returns, all messages that were sent to a slow service have been answered,
-// and the messages that waited in memory have been taken back.
+// TestNothingSentAfterPause: when pause returns, a slow service has answered all messages that were sent to it, and the
+// broker sends none of the messages in memory.
 func TestNothingSentAfterPause(t *testing.T) {
 	t.Parallel()
 	bubble(t, broker.Config{HoldMessages: 1024}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		c.SlowService("svc.x", 300)
 		in := c.Subscribe("svc.x")
 		c.PublishMany("delay.1s.svc.x", 3000, message.HeaderDeliver, "request")
-		time.Sleep(1500 * time.Millisecond) // it takes 600 more within the time that pause waits for answers
+		time.Sleep(1500 * time.Millisecond) // the service answers 600 messages more while pause waits for answers
 		harness.MustPause(t, o, "svc.>")
 		synctest.Wait()
 		before := len(in.Arrivals())
 		time.Sleep(time.Minute)
 		if after := len(in.Arrivals()); after != before || before == 0 || before == 3000 {
-			t.Errorf("%d had been sent when pause returned, %d a minute later", before, after)
+			t.Errorf("%d messages had been sent when pause returned, %d a minute later", before, after)
 		}
 		c.CheckNoDead()
 	})
 }
 
-// TestPausedByAllInstances: two instances share the lanes, and the due messages of both wait. An instance that crashes
-// and starts again reads the list of pauses before its first message.
+// TestPausedByAllInstances: two instances share the lanes, and both keep the due messages of the paused target. An
+// instance that crashes and starts again reads the list of pauses before its first message.
 func TestPausedByAllInstances(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestPausedByAllInstances(t *testing.T) {
 		var latest time.Time
 		for i, m := range got {
 			if latest.Sub(m.Due) > 50*time.Millisecond {
-				t.Fatalf("number %d was due %s, one before it %s", i, m.Due, latest)
+				t.Fatalf("number %d was due %s, an earlier number %s", i, m.Due, latest)
 			}
 			if m.Due.After(latest) {
 				latest = m.Due
@@ -150,7 +150,7 @@ func TestPausedCountsNoAttempts(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, o := start(t, s, broker.Config{Attempts: 3})
 		ack := c.Publish("delay.1s.orders.x", "refused", message.HeaderDeliver, "stream")
-		time.Sleep(1500 * time.Millisecond) // nobody listens, and it waits for its second attempt
+		time.Sleep(1500 * time.Millisecond) // the target has no subscriber, and the message waits for its second attempt
 		harness.MustPause(t, o, "orders.>")
 		time.Sleep(time.Hour)
 		ref := harness.MustMessageRef(t, fmt.Sprintf("%s-%d", ack.Stream, ack.Sequence))
@@ -169,7 +169,8 @@ func TestPausedCountsNoAttempts(t *testing.T) {
 	})
 }
 
-// TestPausedExpires: Delay-Expires is checked when the target is resumed. An expired message becomes a dead letter.
+// TestPausedExpires: The broker checks Delay-Expires when the target is resumed. An expired message becomes a dead
+// letter.
 func TestPausedExpires(t *testing.T) {
 	t.Parallel()
 	bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
@@ -185,9 +186,9 @@ func TestPausedExpires(t *testing.T) {
 	})
 }
 
-// TestTimersOfPausedTarget: timers that become due for a paused target, near ones and ones that waited in a level, fire
-// into the lane of the pause. When the target is resumed, each reaches it once, in the order of due times. A timer that
-// is cancelled before it is due never does.
+// TestTimersOfPausedTarget: timers that become due for a paused target fire into the lane of the pause, with or without
+// a marker in a level. After the resumption, the target gets each timer once, in the order of due times. It never gets
+// a timer that was cancelled before its due time.
 func TestTimersOfPausedTarget(t *testing.T) {
 	t.Parallel()
 	bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
@@ -196,7 +197,7 @@ func TestTimersOfPausedTarget(t *testing.T) {
 		harness.MustPause(t, o, "orders.>")
 		c.Publish("delaytimer.near.orders.x", "000000", "Delay-For", "2s")
 		if c.PublishIf(cancelled, "delaytimer.gone.orders.x", "", "Delay-Cancel", "paid") == 0 {
-			t.Error("a timer for a paused target cannot be cancelled before it is due")
+			t.Error("the cancel of a timer for a paused target failed before the due time")
 		}
 		time.Sleep(20 * time.Minute)
 		harness.CheckCount(t, c.Arrivals("ORDERS"), 0)

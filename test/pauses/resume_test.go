@@ -18,8 +18,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestOverlappingPauses: a target is paused as long as one pattern matches it, and its messages stay in order whichever
-// pattern is resumed first. A part of a pattern cannot be resumed, and the error names the patterns that can.
+// TestOverlappingPauses: a target is paused as long as one paused pattern matches the target, and its messages stay in
+// order if either pattern is resumed first. A resume of a part of a pattern fails, and the error names the paused
+// patterns.
 func TestOverlappingPauses(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"orders.>", "orders.eu.*"} {
@@ -68,8 +69,8 @@ func TestOverlappingPauses(t *testing.T) {
 	}
 }
 
-// TestResumedAtItsRate: waiting messages come at the target's rate. They reserved send times before the pause, and
-// reserve new ones.
+// TestResumedAtItsRate: after the resumption, waiting messages arrive at the target's rate. They had reserved send
+// times before the pause, and reserve new send times.
 func TestResumedAtItsRate(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -78,12 +79,12 @@ func TestResumedAtItsRate(t *testing.T) {
 		for i := range 200 {
 			c.Publish("delay.1s.orders.x", fmt.Sprintf("%06d", i))
 		}
-		time.Sleep(2 * time.Second) // all have their turns by now
+		time.Sleep(2 * time.Second) // all messages have reserved send times
 		harness.MustPause(t, o, "orders.>")
 		before := len(c.Arrivals("ORDERS"))
 		time.Sleep(time.Hour)
 		if got := len(c.Arrivals("ORDERS")); got != before || got > 20 {
-			t.Errorf("%d arrived before, %d an hour later", before, got)
+			t.Errorf("%d had arrived before, %d an hour later", before, got)
 		}
 		harness.MustResume(t, o, "orders.>")
 		time.Sleep(time.Hour)
@@ -93,8 +94,8 @@ func TestResumedAtItsRate(t *testing.T) {
 	})
 }
 
-// TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. The remaining messages keep
-// waiting, and all messages come in order.
+// TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. The remaining messages
+// continue to wait, and all messages arrive in order.
 func TestPausedAgainWhileResumed(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -113,7 +114,7 @@ func TestPausedAgainWhileResumed(t *testing.T) {
 			before := harness.Pending(c, "ORDERS")
 			time.Sleep(5 * time.Second)
 			if got := harness.Pending(c, "ORDERS"); got != before {
-				t.Fatalf("paused %dms after it was resumed, %d arrived", after-300, got-before)
+				t.Fatalf("%[2]d arrived after a pause %[1]dms after the resumption", after-300, got-before)
 			}
 			harness.MustResume(t, o, "orders.>")
 			time.Sleep(time.Duration(after) * time.Millisecond)

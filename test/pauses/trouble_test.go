@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file tests pauses whose stream is in trouble.
+// This file tests pauses while their stream is full, silent, deleted or purged.
 
 // limit sets the maximum number of messages in the stream of paused messages.
 func limit(c *harness.Client, maxMsgs int64) {
@@ -38,21 +38,21 @@ func silence(c *harness.Client) (end func()) {
 }
 
 // TestPausedStreamTroubles: the stream of paused messages is full, silent or deleted while 250 messages a second become
-// due for a paused target. No message is delivered or lost, other targets get theirs on time, and no lane keeps the
-// messages in memory.
+// due for a paused target. The broker delivers and loses no message of the paused target, other targets get their
+// messages on time, and no lane keeps the paused messages in memory.
 func TestPausedStreamTroubles(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	for name, begin := range map[string]func(c *harness.Client) (end func()){
 		"full":   func(c *harness.Client) func() { limit(c, 1); return func() { limit(c, -1) } },
 		"silent": silence,
-		"deleted": func(c *harness.Client) func() { // the broker makes it again
+		"deleted": func(c *harness.Client) func() { // the broker creates the stream again
 			c.Remove(harness.PausedStream)
 			return func() {}
 		},
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			harness.StartBroker(t, s, broker.Config{}).Stop() // makes the streams
+			harness.StartBroker(t, s, broker.Config{}).Stop() // this broker creates the streams
 			b := harness.LaunchVerifying(t, s, broker.Config{Log: harness.NoLog, Provision: name == "deleted"})
 			<-b.Broker.Ready()
 			c, o := harness.NewClient(t, s), harness.Operator(t, s)
@@ -89,8 +89,8 @@ func TestPausedStreamTroubles(t *testing.T) {
 	}
 }
 
-// TestPausedStreamPurged: the stream of paused messages is purged. The messages are lost. An instance writes the pause
-// again, so that the pause also holds after a restart.
+// TestPausedStreamPurged: the stream of paused messages is purged. The purge removes the waiting messages. An instance
+// writes the pause again, so that the pause also lasts after a restart.
 func TestPausedStreamPurged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -111,8 +111,9 @@ func TestPausedStreamPurged(t *testing.T) {
 	})
 }
 
-// TestResumedInFullAccount: paused messages may fill the account. A resumption takes effect even if it cannot be
-// stored, and the messages are sent, here to core subscribers. A pause that cannot be stored is refused.
+// TestResumedInFullAccount: paused messages may fill the account. A resumption takes effect even if the stream cannot
+// store it, and the broker sends the messages, here to core subscribers. A pause that the stream cannot store is
+// refused.
 func TestResumedInFullAccount(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -124,7 +125,7 @@ func TestResumedInFullAccount(t *testing.T) {
 		account := harness.StorageLimit(c, s)
 		account.Reach()
 		if _, err := o.Pause(context.Background(), "mail.>"); err == nil || !strings.Contains(err.Error(), "did not store") {
-			t.Errorf("pause: %v, want that nothing can be stored", err)
+			t.Errorf("pause: %v, want an error that the stream cannot store the pause", err)
 		}
 		change, err := o.Resume(context.Background(), "ui.>")
 		if err != nil || change.NotStored == "" || len(change.Confirmed) != 1 {
@@ -135,7 +136,7 @@ func TestResumedInFullAccount(t *testing.T) {
 		account.Lift()
 		time.Sleep(10 * time.Minute)
 		if left, err := o.Pauses(context.Background()); err != nil || len(left) > 0 {
-			t.Errorf("stored as paused: %v, %v, want nothing", left, err)
+			t.Errorf("the stored pauses are %v, %v, want none", left, err)
 		}
 	})
 }
@@ -160,8 +161,8 @@ func TestPauseWithoutItsStream(t *testing.T) {
 	})
 }
 
-// TestPauseRefusedByOlderBroker: an instance without pauses would still deliver, so no pause is possible while it runs.
-// The error names an instance in the table of owners that does not answer.
+// TestPauseRefusedByOlderBroker: an older instance without pauses would still deliver, so a pause is refused while such
+// an instance runs. The error names each instance in the table of owners that does not answer.
 func TestPauseRefusedByOlderBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -173,7 +174,7 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 		natstest.NoError(t, err)
 		if _, err := o.Pause(context.Background(), "orders.>"); !errors.Is(err, inspect.ErrPausesUnsupported) ||
 			!strings.Contains(err.Error(), "older") {
-			t.Errorf("pause beside an older broker: %v, want its name", err)
+			t.Errorf("pause beside an older broker: %v, want an error with the name of the broker", err)
 		}
 		if all, err := o.Pauses(context.Background()); err != nil || len(all) > 0 {
 			t.Errorf("paused nevertheless: %v, %v", all, err)
@@ -184,14 +185,14 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 		deaf.Links.Control.Close()
 		change, err := o.Pause(context.Background(), "orders.>")
 		if (err == nil || !errors.Is(err, inspect.ErrUnconfirmed)) && len(change.Confirmed) != 1 {
-			t.Errorf("pause beside one that is cut off: %+v, %v", change, err)
+			t.Errorf("pause beside a broker without a connection: %+v, %v", change, err)
 		}
 		deaf.Crash()
 	})
 }
 
 // TestLatePauseIsFound: an instance that has not learned of the end of a pause has stored a message in its lane. The
-// message is found and delivered, even when the list has no such pause any more.
+// broker finds and delivers the message, even if the list does not have this pause any more.
 func TestLatePauseIsFound(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]string{time.Second: "late", 3 * time.Hour: "late×2"} {

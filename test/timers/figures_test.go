@@ -56,7 +56,7 @@ func TestTimerStatus(t *testing.T) {
 func TestTimersWithInstances(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	for seed := range 3 { // the number of instances
+	for seed := range 3 { // number of the instance that crashes
 		natstest.Subtest(t, fmt.Sprint(seed), func(t *testing.T, s *natstest.Server) {
 			cfg := harness.MemberConfig(t, 3)
 			cfg.Timers, cfg.TimerHistory = true, -1
