@@ -50,7 +50,7 @@ func checkOwners(f Facts) []Finding {
 	}
 	findings := f.checkConflicts()
 	switch {
-	case len(unread) > 0 && len(unread) == lanes: // a fault of the streams may prevent the start of a broker
+	case len(unread) > 0 && len(unread) == lanes: // possibly because a broker cannot start: see the named checks
 		findings = append(findings, consequenceOf(finding(Critical, "start a broker: delaybroker serve",
 			"no broker reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:

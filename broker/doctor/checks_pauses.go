@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkPauses reports the paused targets. They are no fault, except with an old broker, which ignores pauses. Without a
-// pause checkPauses reports nothing.
+// checkPauses reports the paused targets. A pause is a fault only if an old broker runs, which ignores pauses. Without
+// a pause checkPauses reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return finding(Critical,

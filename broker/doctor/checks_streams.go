@@ -29,7 +29,7 @@ func checkStreams(f Facts) []Finding {
 		return nil
 	}
 	findings := append(f.checkForeign(), f.checkMapping()...)
-	// After a finding so far, no broker can create the missing streams.
+	// While another stream or a mapping conflicts, no broker can create the missing streams.
 	if missing := f.missingStreams(); len(missing) > 0 && findings == nil {
 		advice := "run delaybroker provision"
 		if len(f.Found) == 0 && f.Config.Provision {
@@ -58,7 +58,7 @@ func (f Facts) missingStreams() []string {
 		func(s string) bool { return slices.Contains(f.Leaderless, s) })
 }
 
-// checkState reports a state of a stream that prevents its service.
+// checkState reports a stream that no broker can serve.
 func (f Facts) checkState(l inspect.Lane) []Finding {
 	switch l.State {
 	case inspect.Broken:
@@ -84,7 +84,7 @@ func checkDrift(f Facts) []Finding {
 		return nil
 	}
 	drift := streams.Compare(f.want, f.Infos).Drift
-	for _, s := range f.Found { // a retiring level still delivers
+	for _, s := range f.Found { // including retiring levels, which are not in f.want
 		if _, wanted := streams.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.MarksErr == nil {
 			drift = append(drift, s.Drift(f.Infos[s.Stream].Config)...)
 		}

@@ -55,7 +55,7 @@ func ofVersion(version string) Facts {
 
 // clockFacts returns the facts of two leaders. The clock of the second leader has an offset.
 func clockFacts(offset, within time.Duration) Facts {
-	return Facts{clocks: []clock{
+	return Facts{clocks: []clockReading{
 		{offset: time.Millisecond, maxError: time.Millisecond},
 		{leader: "n2", offset: offset, maxError: within},
 	}}

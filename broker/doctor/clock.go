@@ -15,16 +15,16 @@ import (
 // A clock difference above clockWarn is a warning. A difference above clockCritical is critical.
 const clockWarn, clockCritical = time.Second, 10 * time.Second
 
-// clock is the reading of a leader's clock.
-type clock struct {
+// clockReading is a reading of a leader's clock.
+type clockReading struct {
 	leader   string        // empty on a single server
 	offset   time.Duration // the server's clock minus the local clock
 	maxError time.Duration // maximum error of offset
 }
 
 // readClocks compares the local clock with the clock of each leader of a lane.
-func (i gatherer) readClocks(ctx context.Context, v inspect.Lanes) []clock {
-	var clocks []clock
+func (i gatherer) readClocks(ctx context.Context, v inspect.Lanes) []clockReading {
+	var clocks []clockReading
 	leaders := make(map[string]bool)
 	for _, l := range v.Lanes {
 		if l.Info == nil {
@@ -45,7 +45,7 @@ func (i gatherer) readClocks(ctx context.Context, v inspect.Lanes) []clock {
 
 // readClock requests the time from the leader of a stream several times, and returns the most exact reading: that of
 // the fastest answer. Ok is false if the leader does not answer.
-func (i gatherer) readClock(ctx context.Context, stream string) (best clock, ok bool) {
+func (i gatherer) readClock(ctx context.Context, stream string) (best clockReading, ok bool) {
 	const attempts = 3
 	for range attempts {
 		_ = i.Ask(ctx, func(ctx context.Context) error { // the next request may succeed
@@ -67,7 +67,7 @@ func checkClocks(f Facts) []Finding {
 	if len(f.clocks) == 0 {
 		return nil
 	}
-	worst := slices.MaxFunc(f.clocks, func(a, b clock) int {
+	worst := slices.MaxFunc(f.clocks, func(a, b clockReading) int {
 		return cmp.Compare(a.offset.Abs()-a.maxError, b.offset.Abs()-b.maxError)
 	})
 	const advice = "synchronise both hosts by NTP: the broker uses the server's clock, and a client computes due times" +

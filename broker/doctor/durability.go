@@ -41,9 +41,9 @@ type Weakness struct {
 	Problem, Advice string
 }
 
-// unseenLoss describes the messages that a server with an unknown sync interval may lose. The JetStream API does not
+// fsyncLoss describes the messages that a server with an unknown sync interval may lose. The JetStream API does not
 // report the interval.
-const unseenLoss = "the messages since the last fsync (sync_interval, 2 minutes by default)"
+const fsyncLoss = "the messages since the last fsync (sync_interval, 2 minutes by default)"
 
 // Describe returns the durability of an acknowledged message in the weakest stream as text, and the weaknesses that an
 // operator can remove.
@@ -125,10 +125,10 @@ func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) st
 	case minReplicas > 1:
 		return fmt.Sprintf("acknowledged means written to a file by at least %d of %d servers (%s):"+
 			" the failure of %d loses nothing; a power cut of most servers at once loses %s",
-			quorum, minReplicas, facts, minReplicas-quorum, unseenLoss)
+			quorum, minReplicas, facts, minReplicas-quorum, fsyncLoss)
 	case d.Sync == nil:
 		return fmt.Sprintf("acknowledged means written to a file by one server (%s):"+
-			" a crash loses nothing; a power cut loses %s; a failed disk loses all messages", facts, unseenLoss)
+			" a crash loses nothing; a power cut loses %s; a failed disk loses all messages", facts, fsyncLoss)
 	case d.Sync.Always:
 		return fmt.Sprintf("acknowledged means on the disk of this host, %s (file, %s):"+
 			" a power cut loses nothing; a failed disk loses all messages", d.Sync, facts)

@@ -72,7 +72,7 @@ type Facts struct {
 	lanes              inspect.Lanes
 	retrying           []message.Request       // a sample of the messages in the retry lanes
 	codes              map[message.Code]uint64 // number of dead letters by code; empty if unknown
-	clocks             []clock
+	clocks             []clockReading
 	keys               []string    // ids of the keys; the first key seals
 	sealCounts         []sealCount // nil if there is only one key
 	trial              trial

@@ -185,7 +185,7 @@ func (f Facts) refusedAnswers(names message.Names) []string {
 	return refusals
 }
 
-// patterns shortens a list of subjects. It replaces subjects that differ only in their last token by one pattern.
+// patterns returns the subjects, with one pattern for subjects that differ only in their last token.
 func patterns(subjects []string) []string {
 	count := make(map[string]int)
 	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }

@@ -56,20 +56,21 @@
 //	dropped a batch
 //	batches were removed, or a server lost them      p is the number of a batch that was not read
 //	a broker was killed                              it wrote no batch with end, and does not answer. A running broker
-//	                                                 writes every minute. So the records of at most 0.15 s are missing,
-//	                                                 in the minute after its last batch. If no broker could write in
-//	                                                 that minute, the hole lasts until a broker can write
+//	                                                 writes at least once a minute, so the hole is the minute after its
+//	                                                 last batch. In this minute, the records of at most 0.15 s are
+//	                                                 missing. If no broker could write in this minute, the hole lasts
+//	                                                 until a broker can write
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
 //	no broker kept a journal                         no broker wrote for two and a half minutes, and the next batch, if
 //	                                                 there is one, is the first of its start
-//	the stream was full, or is new                   its first message is younger than the time of the query
+//	the stream was full, or is new                   its first message is newer than the beginning of the query
 //	one of several brokers keeps no journal          the journal does not show it; package inspect asks the running
 //	                                                 brokers
 //
 // The reader gets the answers of the running brokers just before it reads (Config.States). So the result of a search is
-// complete up to one second before the search. Within this second, a record reaches the stream and a broker answers. If
-// the brokers do not answer, the last minute is unknown. After a minute without a batch of a broker, the reader does
-// not know whether this broker runs. After two and a half minutes, the reader concludes that the broker was killed.
+// complete up to one second before the search. A record reaches the stream within this second. If the brokers do not
+// answer, the last minute is unknown. After a minute without a batch of a broker, the reader does not know whether this
+// broker runs. After two and a half minutes, the reader concludes that the broker was killed.
 //
 // A hole may be longer than the reported minute if a broker loses its connection to the journal, continues to deliver,
 // and is killed before it writes again.

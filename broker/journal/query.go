@@ -57,8 +57,8 @@ func ParsePlace(s string) (Place, error) {
 	return Place{n, int(r)}, nil
 }
 
-// Query selects records. A record is selected if it matches every field. It matches a list if it matches one of the
-// values. An empty field matches all records.
+// Query selects records. A record is selected if it matches every field. A record matches a list if it matches one
+// value of the list. An empty field matches all records.
 type Query struct {
 	Target   string // a NATS pattern
 	Since    time.Time

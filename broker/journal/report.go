@@ -184,8 +184,8 @@ func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole))
 	}
 }
 
-// lastHole returns the hole after the last batch of a start that did not end cleanly. A running instance writes every
-// minute.
+// lastHole returns the hole after the last batch of a start that did not end cleanly. A running instance writes at
+// least once a minute.
 func (s *summary) lastHole(instance string) Hole {
 	h := Hole{Instance: instance, From: s.completeUntil, To: s.lastStored.Add(heartbeatInterval + flushInterval),
 		Reason: "the last records of the instance are missing: it was killed or lost its connection"}

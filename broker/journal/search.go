@@ -18,8 +18,8 @@ import (
 const (
 	// skew is the maximum difference between the clocks of two leaders.
 	skew = time.Minute
-	// leadTime is the time by which a search begins before the interval of the query. So the search finds a batch of every
-	// instance that ran in the interval.
+	// leadTime is the length of the interval that a search reads before the interval of the query. So the search finds a
+	// batch of every instance that ran in the interval of the query.
 	leadTime = deadAfter + skew
 	// maxRecordAge is the maximum age of a record when it is stored. A batch with older records is a copy.
 	maxRecordAge = maxBatchAge + skew
@@ -30,7 +30,7 @@ type Config struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
-	Policy    message.Policy // has the name of the stream, and the keys that prove a batch
+	Policy    message.Policy // has the name of the stream, and the keys that verify seals
 	// States has the states of all running writers shortly before a search, or nil if they are unknown. If States is nil,
 	// a search reports a hole of a killed instance only after a minute without a batch.
 	States []State
@@ -76,7 +76,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
 		if scan.Since = q.Since.Add(-leadTime); s.OldestBatch.Before(scan.Since) {
-			s.summaries.lastStored = scan.Since // a running instance writes at least once in the leadTime
+			s.summaries.lastStored = scan.Since // latest time of the last batch that the scan skips
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
@@ -146,7 +146,7 @@ func (s *search) process(m lane.Message) error {
 	}
 	h, lines, err := parseHead(m.Data)
 	if err != nil { // the seal is valid, so a newer broker wrote it
-		s.addHole(Hole{From: m.At, To: m.At, Reason: errNewer.Error() + ": read it with that version"})
+		s.addHole(Hole{From: m.At, To: m.At, Reason: errNewer.Error() + ": read the journal with that version"})
 		return nil
 	}
 	if h.Records > 0 && m.At.Sub(timeOf(h.Last)) > maxRecordAge || !s.summaries.addBatch(h, m.At, s.addHole) {

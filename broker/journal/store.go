@@ -64,7 +64,7 @@ func (w *Writer) store(ctx context.Context, publisher Publisher, b batch, end bo
 
 // publish publishes a batch once. It returns nil if the stream has stored the batch.
 func (w *Writer) publish(ctx context.Context, publisher Publisher, m *nats.Msg) error {
-	result := make(chan error, 1) // one slot, so Func does not block after ctx has ended
+	result := make(chan error, 1) // one slot, so the callback does not block after ctx has ended
 	publisher.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (pending bool) {
 		reply, ok := jsapi.ReplyOf(answer, err, w.cfg.Stream)
 		if !ok {

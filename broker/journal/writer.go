@@ -74,10 +74,10 @@ type Writer struct {
 	fullBatches  []batch    // batches to store, in order
 	waitingBytes int        // bytes of openBatch, fullBatches and the batch that is being stored
 	freeBuffer   []byte     // memory of a stored batch, for reuse; nil if there is none
-	sendingSpan  span       // records taken from the queue and not yet stored
+	sendingSpan  span       // records of the batch that is being stored, with the losses that the batch reports
 	lostSpan     span       // records dropped and not yet reported
 	deadline     time.Time  // local time at which a stop must end; zero before BeginStop
-	closed       bool       // Add drops all records
+	closed       bool       // if true, Add drops all records
 }
 
 // NewWriter returns a writer. Run stores the records. Add may be called before Run.

@@ -37,8 +37,8 @@ type Answer struct {
 
 // PausesAnswer is the list of paused targets in an instance.
 type PausesAnswer struct {
-	Applied int64        `json:"applied"`         // version of the list that it certainly applies
-	Record  pause.Record `json:"record,omitzero"` // the list that it has received
+	Applied int64        `json:"applied"`         // version of the list that the instance applies
+	Record  pause.Record `json:"record,omitzero"` // the list that the instance has received
 }
 
 // LaneAnswer is a lane's state, from its owner.
@@ -49,7 +49,7 @@ type LaneAnswer struct {
 	Read            uint64    `json:"read"`                // the last sequence read; zero before the first
 	Held            int       `json:"held"`                // messages in memory
 	Full            bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
-	ResumesAt       time.Time `json:"resumes_at,omitzero"` // reading is suspended: no unread message is due earlier
+	ResumesAt       time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: no unread message is due earlier
 	Pending         uint64    `json:"pending"`             // messages in the lane, as counted some seconds ago
 	Overdue         float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
 	UnopenedEntries int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key

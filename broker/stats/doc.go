@@ -1,8 +1,8 @@
 // Package stats has the self-report of a broker: the types that /status, the metrics and the operator's commands show,
 // and the counters and gauges behind them.
 //
-// A worker's loop writes, and any goroutine reads, at any time. Counters are atomic. The loop writes a Report in each
-// pass, its iteration. Ages are stored as points in time, so that they grow even while the loop sleeps or hangs.
+// A worker's loop writes, and any goroutine reads, at any time. Counters are atomic. In each iteration, a pass, the
+// loop writes a Report. Ages are stored as points in time, so that they grow even while the loop sleeps or hangs.
 //
 // # Invariants
 //

@@ -15,7 +15,7 @@ const (
 	maxJudgeDelay = 2 * time.Second
 )
 
-// EarlyCheck checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached the due
+// EarlyCheck detects early deliveries. A delivery is sent when the leader's clock is proven to have reached the due
 // time. But that proof is up to leader.Trust old. The clock may have been set back since then, or the proof may be
 // wrong. So each clock reading of a commit is also compared with the deliveries before the reading. If the leader
 // answers with the time ts to a request sent at local time a, the leader's clock showed at most ts − (a − s) at any

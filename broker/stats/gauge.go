@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// MaxClockAge is the maximum age of a reading whose clock difference is shown. The clock of an idle lane is not read,
-// and even good clocks drift apart by seconds a day.
+// MaxClockAge is the maximum age of a reading of the leader's clock. A status does not show an older reading. The clock
+// of an idle lane is not read, and even good clocks drift apart by seconds a day.
 const MaxClockAge = 10 * time.Minute
 
 // Report is the state of a lane's loop at the end of a pass, one iteration of the loop.
@@ -25,7 +25,7 @@ type Report struct {
 	ClockRead   time.Time     // local time of the last reading of the leader's clock; zero if there is none
 	OldestDue   leader.Time   // time at which the oldest message should have left; zero if there is none
 	NextDue     leader.Time   // due time of the next message on the wheel; zero if there is none
-	ResumesAt   leader.Time   // time at which reading continues; zero if it is not suspended
+	ResumesAt   leader.Time   // time until which reading is suspended; zero if it is not suspended
 
 	UncommittedSince time.Time // local time of the first uncommitted delivery; zero if there is none
 }
@@ -33,13 +33,13 @@ type Report struct {
 // Gauge has the last report of a loop, for other goroutines. Ages are stored as points in time, so they are right even
 // while the loop sleeps or hangs.
 type Gauge struct {
-	base time.Time // local time at which the loop's clock began; it does not change
+	base time.Time // a fixed local time, to which the loop's times relate
 
 	mu     sync.Mutex // guards report; held only while it is copied
 	report Report
 }
 
-// NewGauge returns a gauge of a loop whose clock began at base.
+// NewGauge returns a gauge of a loop whose times relate to base.
 func NewGauge(base time.Time) *Gauge { return &Gauge{base: base} }
 
 // Set stores a report.

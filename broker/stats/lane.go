@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// LaneStatus is the state of one lane. For a lane of another instance, it has only the owner and the counts from the
-// time when this instance owned the lane. Durations are seconds in JSON.
+// LaneStatus is the state of one lane. If another instance owns the lane, a LaneStatus has only the owner, and the
+// counts from the time when this instance owned the lane. Durations are seconds in JSON.
 type LaneStatus struct {
 	Stream string        `json:"stream"`
 	Kind   string        `json:"kind"`
@@ -23,7 +23,7 @@ type LaneStatus struct {
 	Memory
 
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended: no unread message is due earlier
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: no unread message is due earlier
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
 	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the last sweep.
 	UnopenedEntries int `json:"unopened,omitempty"`

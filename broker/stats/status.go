@@ -27,10 +27,10 @@ type Counts struct {
 	DeadLetters       map[message.Code]uint64    `json:"dead_letters"`
 	OwnDuplicates     uint64                     `json:"duplicates_ours"`    // repeated publishes of a stored message
 	ForeignDuplicates uint64                     `json:"duplicates_foreign"` // publishes under the id of another message
-	Unstored          uint64                     `json:"unstored"`           // refusals by the broker's own streams
-	EarlyReadings     uint64                     `json:"early"`              // readings with early deliveries; stays zero
-	EarlyChecks       uint64                     `json:"early_checks"`       // readings that could show an early delivery
-	SweptTimers       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
+	Unstored          uint64                     `json:"unstored"`           // publishes that a stream of the broker refused
+	EarlyReadings     uint64                     `json:"early"`              // clock readings that show an early delivery; must stay zero
+	EarlyChecks       uint64                     `json:"early_checks"`       // clock readings that could show an early delivery
+	SweptTimers       uint64                     `json:"timers_swept"`       // overdue timers that only a sweep found
 	MissedRounds      uint64                     `json:"rounds_missed"`      // missed and skipped rounds of series
 	Lateness          map[streams.Kind]Histogram `json:"lateness"`           // lateness of deliveries, by kind of lane
 	Rates             []RateCount                `json:"rates"`              // attempts to deliver, by rate pattern

@@ -15,11 +15,11 @@ type Tally struct {
 	Outcomes          [deliver.Outcomes]atomic.Uint64
 	OwnDuplicates     atomic.Uint64 // repeated publishes of a stored message
 	ForeignDuplicates atomic.Uint64 // publishes under the id of another message
-	Unstored          atomic.Uint64 // refusals by the broker's own streams
+	Unstored          atomic.Uint64 // publishes that a stream of the broker refused
 	EarlyReadings     atomic.Uint64 // clock readings that show an early delivery; must stay zero
 	EarlyChecks       atomic.Uint64 // clock readings that could show an early delivery
-	SweptTimers       atomic.Uint64 // timers that only a sweep found
-	MissedRounds      atomic.Uint64 // rounds of series that were missed and skipped
+	SweptTimers       atomic.Uint64 // overdue timers that only a sweep found
+	MissedRounds      atomic.Uint64 // missed and skipped rounds of series
 	Lateness          map[streams.Kind]*Latencies
 	Journal           journal.Counts
 	Targets           *deliver.Counts

@@ -19,10 +19,10 @@ type TargetCount struct {
 	Refused   uint64 `json:"refused"`
 }
 
-// targetName identifies a TargetCount.
-type targetName struct{ target, rate string }
+// targetKey identifies a TargetCount.
+type targetKey struct{ target, rate string }
 
-func (c TargetCount) name() targetName { return targetName{c.Target, c.Rate} }
+func (c TargetCount) key() targetKey { return targetKey{c.Target, c.Rate} }
 
 // readTargets returns the counts of the targets with deliveries, and of all patterns of rates.
 func readTargets(counts *deliver.Counts) []TargetCount {
@@ -69,16 +69,16 @@ type TargetAnswer struct {
 	RefusedRate   *float64 `json:"refused_per_second"`
 }
 
-// TargetsSince returns the counts, with the rates per second since earlier counts. Counts never fall. A name that is
-// missing in the earlier counts began at zero.
+// TargetsSince returns the counts, with the rates per second since earlier counts. Counts never fall. A TargetCount
+// without an earlier count began at zero.
 func TargetsSince(current, earlier []TargetCount, interval time.Duration) []TargetAnswer {
-	counts := make(map[targetName]TargetCount, len(earlier))
+	counts := make(map[targetKey]TargetCount, len(earlier))
 	for _, c := range earlier {
-		counts[c.name()] = c
+		counts[c.key()] = c
 	}
 	all := make([]TargetAnswer, 0, len(current))
 	for _, c := range current {
-		a, previous := TargetAnswer{TargetCount: c}, counts[c.name()]
+		a, previous := TargetAnswer{TargetCount: c}, counts[c.key()]
 		if interval > 0 {
 			a.DeliveredRate = new(float64(c.Delivered-previous.Delivered) / interval.Seconds())
 			a.RefusedRate = new(float64(c.Refused-previous.Refused) / interval.Seconds())
@@ -88,16 +88,16 @@ func TargetsSince(current, earlier []TargetCount, interval time.Duration) []Targ
 	return all
 }
 
-// AddTargets adds the reports of instances by name, and returns the busiest first. It takes at most maxTargets of each
-// instance.
+// AddTargets adds the reports of instances by target and rate, and returns the busiest first. It takes at most
+// maxTargets of each instance.
 func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
-	sums := make(map[targetName]*TargetAnswer)
+	sums := make(map[targetKey]*TargetAnswer)
 	for _, targets := range instances {
 		for _, a := range targets[:min(len(targets), maxTargets)] {
-			sum := sums[a.name()]
+			sum := sums[a.key()]
 			if sum == nil {
 				sum = &TargetAnswer{TargetCount: TargetCount{Target: a.Target, Rate: a.Rate}}
-				sums[a.name()] = sum
+				sums[a.key()] = sum
 			}
 			sum.Delivered, sum.Refused = sum.Delivered+a.Delivered, sum.Refused+a.Refused
 			sum.DeliveredRate = addRates(sum.DeliveredRate, a.DeliveredRate)

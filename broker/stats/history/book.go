@@ -30,7 +30,8 @@ type Book struct {
 	day        ring
 }
 
-// Add records the current counts, at the end of a step of ten seconds. The first call only sets the starting values.
+// Add records the current counts. The caller calls it at the end of each step of ten seconds. The first call only sets
+// the starting values.
 func (b *Book) Add(now time.Time, c Counts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

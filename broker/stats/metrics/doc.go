@@ -8,8 +8,8 @@
 //     a loop sleeps, hangs or has no connection, because the loop stores points in time, not differences.
 //   - Pending is current for a lane that is being read. The loop of a full or idle lane requests it from the stream
 //     every five seconds, and the loop of the timers' lane once a minute.
-//   - The bytes of a stream are from the last sample. Every commit takes a sample, and the loop of a full lane takes
-//     one every five seconds.
+//   - The bytes of a stream are from its last state. Every commit requests the state, and the loop of a full lane
+//     requests it every five seconds.
 //   - If a stream cannot be read, its figures are unknown, and lane_live and ready are 0.
 //
 // No subject, id, target or tenant is a label, since clients choose those. The label lane is the name of a broker's

@@ -40,18 +40,18 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // The metrics of the broker.
 var (
 	build      = desc("build_info", "Always 1. The labels identify the program.", "version", "revision", "go_version")
-	readiness  = desc("ready", "1 if /readyz reports ready: the broker is connected, reads its lanes, and does not stop.")
+	readiness  = desc("ready", "1 if /readyz reports ready: the broker is connected, reads its lanes and is not stopping.")
 	linkUp     = desc("link_up", "1 if the connection to NATS is up.", "link")
 	reconnects = desc("link_reconnects_total", "Reconnections to NATS.", "link")
 	lateness   = desc("lateness_seconds",
-		"Time from due until the target has the message, by the clock of the lane's leader and by kind of lane. For "+
-			"retry it includes the waits between refusals.", "kind")
+		"Time from the due time until the target has the message, by the clock of the lane's leader and by kind of "+
+			"lane. For retry it includes the waits between refusals.", "kind")
 	outcomes = desc("deliveries_total",
-		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, which is repeated because no "+
-			"answer came; stalled, because the target does not answer; no_room in JetStream; paced by the target's rate; "+
-			"expired. Stalled, no_room and paced count as no attempt for the limit of attempts.", "outcome")
+		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, because no answer came, and "+
+			"then repeated; stalled, because the target does not answer; no_room in JetStream; paced by the target's "+
+			"rate; expired. The limit of attempts does not count stalled, no_room and paced.", "outcome")
 	ratedDeliveries = desc("rated_deliveries_total",
-		"Attempts to deliver to the targets of one pattern of DELAY_RATE, delivered and refused.",
+		"Delivered and refused attempts to deliver to the targets of one pattern of DELAY_RATE.",
 		"pattern", "outcome")
 	deadLetters = desc("dead_letters_total", "Dead letters stored, by code.", "code")
 	duplicates  = desc("duplicates_total",
@@ -60,7 +60,7 @@ var (
 	unstoredMessages = desc("unstored_total",
 		"Hops, retries and dead letters that a stream of the broker refused to store. The message stays in its lane.")
 	earlyDeliveries = desc("early_total",
-		"Readings of a leader's clock that proved an earlier delivery to be sent at least 1 ms before it was due. "+
+		"Readings of a leader's clock that proved a delivery at least 1 ms before its due time. "+
 			"Must stay 0.")
 	sweptTimers = desc("timers_swept_total",
 		"Overdue timers that only the sweep of their stream found: a level was purged, or lost messages.")
@@ -138,7 +138,7 @@ var lanes = []laneMetric{
 		"Lower bound of the leader's clock minus the local clock; absent if the leader has not returned its time for "+
 			"ten minutes.",
 		func(l stats.LaneStatus) (float64, bool) { return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown }),
-	gauge("stream_bytes", "Size of the lane's stream at the last reading.",
+	gauge("stream_bytes", "Size of the lane's stream when it was last read.",
 		func(l stats.LaneStatus) float64 { return float64(l.Bytes) }),
 	newLaneMetric(prometheus.GaugeValue, "stream_max_bytes",
 		"Maximum size of the lane's stream; absent if it has no limit of its own.",
