@@ -81,19 +81,24 @@ func (e Entries) State(m jsapi.Message) timer.State {
 // electionWait is the maximum time to wait for a leader that a majority follows. An election takes less.
 const electionWait = 4 * time.Second
 
-// Now returns the time of the leader of the timers' stream, whose clock decides when a timer is due. The result is
-// never earlier than that clock was at the call. So a round that moves to 30 ms from now is not early. Now asks the
-// leader, unless the last question is at most [leader.Trust] old.
+// Now returns an upper bound of the time of the leader of the timers' stream, whose clock decides when a timer is due.
+// Now asks the leader, unless the last question is at most [leader.Trust] old. The bound is too high by at most the time
+// for which Now waited for that answer.
 func (t *Timers) Now(ctx context.Context) (time.Time, error) {
-	asked := time.Now()
 	t.mu.Lock()
-	now, ok := t.leaderTime.upperBound(asked)
+	now, ok := t.leaderTime.upperBound(time.Now())
 	t.mu.Unlock()
 	if ok {
 		return now, nil
 	}
+	return t.exactNow(ctx)
+}
+
+// exactNow asks the leader for its time. The result is a time between the call and the return.
+func (t *Timers) exactNow(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	asked := time.Now()
 	s, err := t.sample(ctx, t.Policy.Names.TimersStream())
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the time of the stream of timers: %w", err)

@@ -255,11 +255,15 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	if problem := a.State.Entry.Problem; problem != nil {
 		return nil, Refusef(CodeBadRequest, "the last entry is not a valid timer: %s", problem.Sentence)
 	}
-	now, err := a.Now(ctx)
+	t, readTime := a.State.Entry.Pending, a.Now
+	if t.Series != nil && a.For != "" { // the round's delay begins now
+		readTime = a.exactNow
+	}
+	now, err := readTime(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoTime, err)
 	}
-	if t := a.State.Entry.Pending; t.Series != nil {
+	if t.Series != nil {
 		return a.seriesEntry(generation, t, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
