@@ -82,8 +82,8 @@ func (e Entries) State(m jsapi.Message) timer.State {
 const electionWait = 4 * time.Second
 
 // Now returns an upper bound of the time of the leader of the timers' stream, whose clock decides when a timer is due.
-// Now asks the leader, unless the last question is at most [leader.Trust] old. The bound is too high by at most the time
-// for which Now waited for that answer.
+// Now asks the leader, unless the last question is at most [leader.Trust] old. The bound is too high by at most the
+// time for which Now waited for that answer.
 func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	t.mu.Lock()
 	now, ok := t.leaderTime.upperBound(time.Now())
