@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// A message that is overdue by at least backlogLate counts as long overdue: it was delayed by an outage. A smaller
-	// lateness may only be the time in which earlier messages were sent.
+	// A message that is overdue by at least backlogLate counts as long overdue: it was delayed by an outage. A message
+	// with a smaller lateness may only have waited while earlier messages were sent.
 	backlogLate = time.Second
 	// backlogWait is the maximum time for which due messages wait for messages that are due earlier. The earlier due
 	// messages are in other lanes or, in the intake, also later in the stream. Reading 20,000 messages in forty lanes
@@ -48,8 +48,8 @@ type backlog struct {
 	open          bool
 	member        *watermarkMember // nil if the lane keeps only its own order
 	longOverdue   bool             // the backlog has contained a long overdue message
-	sendableSince time.Time        // local; since when messages can be sent; zero while they cannot be sent
-	sendableFrom  leader.Time      // the leader's time at sendableSince
+	waitStart     time.Time        // local; the start of the present backlogWait; zero while no message can be sent
+	sendableSince leader.Time      // when messages became sendable
 	fullSince     time.Time        // local; when the full lane began to wait for answers; zero while it does not wait
 	slowAnswers   int              // number of unanswered publishes that are older than answerWait
 }
@@ -65,7 +65,7 @@ func (b *backlog) holdBack() {
 	if !b.open {
 		b.become(backlog{open: true, member: b.watermark.Join(b.wake)})
 	}
-	b.sendableSince = time.Time{}
+	b.waitStart = time.Time{}
 }
 
 // become opens or closes the backlog. It resets all fields except watermark and wake.
@@ -74,18 +74,18 @@ func (b *backlog) become(state backlog) {
 	*b = state
 }
 
-// gather reports whether a message that was just read must wait on the wheel until the backlog permits sending. Late is
-// the time since the message was due; it is negative if the message is not due yet. If the message is long overdue,
-// gather opens the backlog. Level is true in a lane with a delay.
-func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local time.Time) bool {
-	if late < 0 || !b.open && late < backlogLate {
+// gather reports whether a message that was just read must wait on the wheel until the backlog permits sending.
+// Lateness is negative if the message is not due yet. If the message is long overdue, gather opens the backlog.
+// HasDelay reports whether the lane has a delay.
+func (b *backlog) gather(lateness time.Duration, hasDelay bool, now leader.Time, local time.Time) bool {
+	if lateness < 0 || !b.open && lateness < backlogLate {
 		return false
 	}
 	switch {
 	case !b.open:
-		b.become(backlog{open: true, sendableSince: local, sendableFrom: now})
-	case !b.ordered() && level:
-		b.sendableSince = local // each message that is read extends the wait
+		b.become(backlog{open: true, waitStart: local, sendableSince: now})
+	case !b.ordered() && hasDelay:
+		b.waitStart = local // each message that is read extends the wait
 	}
 	return true
 }
@@ -98,20 +98,20 @@ func (b *backlog) sendable(
 	if !b.open {
 		return now, forever
 	}
-	if b.sendableSince.IsZero() {
-		b.sendableSince, b.sendableFrom = local, now
+	if b.waitStart.IsZero() {
+		b.waitStart, b.sendableSince = local, now
 	}
 	first, ok := f.nextTime()
 	b.longOverdue = b.longOverdue || ok && now.Sub(first) >= backlogLate
 	sentAll := !b.longOverdue || !ok || first.After(now)
-	caughtUp := r.caughtUp(b.sendableFrom)
-	switch timedOut := !local.Before(b.sendableSince.Add(backlogWait)); {
+	caughtUp := r.caughtUp(b.sendableSince)
+	switch timedOut := !local.Before(b.waitStart.Add(backlogWait)); {
 	case caughtUp && (sentAll || timedOut), timedOut && !b.ordered(), timedOut && r.delay == 0:
 		b.end()
 		return now, forever
 	case timedOut:
 		b.member.Leave()
-		b.member, b.sendableSince = nil, local
+		b.member, b.waitStart = nil, local
 	}
 	switch complete, known := r.completeUntil(); {
 	case caughtUp || full && b.hasAnswers(f, local):
@@ -128,7 +128,7 @@ func (b *backlog) sendable(
 			until = limit
 		}
 	}
-	wait = b.sendableSince.Add(backlogWait).Sub(local)
+	wait = b.waitStart.Add(backlogWait).Sub(local)
 	if !b.fullSince.IsZero() {
 		wait = min(wait, b.fullSince.Add(answerWait).Sub(local))
 	}

@@ -21,7 +21,7 @@ func TestBacklogOpens(t *testing.T) {
 		t.Errorf("open %v, ordered with other lanes %v; want true and false", b.open, b.ordered())
 	}
 	b.end()
-	if b.holdBack(); !b.open || !b.ordered() || !b.sendableSince.IsZero() {
+	if b.holdBack(); !b.open || !b.ordered() || !b.waitStart.IsZero() {
 		t.Errorf("%+v while no message can be sent: want open, ordered with other lanes, and not sendable", b)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// The share of a lane is the ratio of the shared bytes that it may use to the shared bytes that it must leave free.
-// With freeShare, a single busy lane uses two thirds of the shared bytes. retryShare is smaller, since the targets of a
-// retry lane often accept nothing.
+// A lane with the share s may use s/(s+1) of the shared bytes that the other lanes leave free. So with freeShare, a
+// single busy lane uses two thirds of the shared bytes. retryShare is smaller, since the targets of a retry lane often
+// accept nothing.
 const (
 	freeShare  = 2.0
 	retryShare = 0.25

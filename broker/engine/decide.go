@@ -24,8 +24,8 @@ const (
 	// A message may leave a level lookahead before the end of the level's delay, so that the message is on the wheel in
 	// time. The lookahead must be far below the shortest level, so that messages do not circle.
 	lookahead = 50 * time.Millisecond
-	// hopSlack is the part of the lookahead that the publish of a hop may take. A level fits a message that would be due
-	// at most hopSlack before the end of the level's delay. Without hopSlack, a message with a remaining time of 2h less
+	// hopSlack is the part of the lookahead that the publish of a hop may take. A message may hop into a level whose delay
+	// is longer than the remaining time by at most hopSlack. Without hopSlack, a message with a remaining time of 2h less
 	// a millisecond would take six hops.
 	hopSlack = lookahead / 2
 	// newerFormatRetry is the interval at which a message of a newer format is checked again.

@@ -11,6 +11,8 @@
 //	arrived   a message has arrived when another stream has stored it, or its target has it
 //	flight    a message in memory, from its read until it has arrived
 //	step      the next action on a flight: hold, hop, fire, retry, …
+//	alarm     the state of a named timer in memory; see package timer/role
+//	settled   of a named timer: its message needs no further delivery, and its entries are to be removed
 //	park      to store a due message in the lane of a pause; see package pause
 //	wheel     the timer wheel on which the messages in memory wait; see package wheel
 //	horizon   the remaining time below which a message waits on the wheel
@@ -110,8 +112,9 @@
 //     (safeToCommit), and the leader must have shown that history within confirmedFor (carryOut, lane.Judge). The
 //     reader must not have skipped a message (package lane). The lane of timers is not purged: its commit stores a
 //     cursor.
-//   - No message is sent to a paused target. parking.go checks this for each due message. The deliverer checks it once
-//     more, under its lock: it returns messages that were decided before the pause, and the worker decides again.
+//   - No message is sent to a paused target. parking.go checks this for each due message. The deliverer checks the
+//     pauses once more, under its lock. It returns messages that were decided before the pause, and the worker decides
+//     about them again.
 //   - For each bucket of a rate, one instance sends all messages, and reserves a send time for each: see rates.go.
 //   - An attempt counts when a retry lane, or the stream of dead letters, has stored the message with the attempt. If
 //     no retry lane accepts the message, the attempt does not count. A target's stream that is at a limit of its own
@@ -128,9 +131,9 @@
 //     commit. After a lease is lost, the next owner repeats unfinished work, under the same ids.
 //   - No message waits for the journal (package journal). No decision depends on the journal or on config.Config.Ended:
 //     record.go.
-//   - No loop waits for an answer, and the number of messages that a worker may hold bounds every queue. Only four
-//     things may block a loop: a publish into a connection that accepts no more bytes, for at most the write timeout of
-//     the connection (cmd/delaybroker/links); a log whose reader has stopped; config.Config.Ended, which must return
+//   - The number of messages that a worker may hold bounds every queue. No loop waits for an answer. Only four things
+//     may block a loop: a publish into a connection that accepts no more bytes, for at most the write timeout of the
+//     connection (cmd/delaybroker/links); a log whose reader has stopped; config.Config.Ended, which must return
 //     immediately; and the short locks that lanes share. The lock of the deliverer is held for the longest time, while
 //     Halt scans the waiting deliveries. After the loop has ended, drain waits for answers, for at most the grace
 //     period.

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// Deliverer delivers to targets. Deliver calls done exactly once, on any goroutine. Recall ends those deliveries of an
-// owner that are not sent yet.
+// Deliverer delivers to targets. Deliver calls done exactly once, on any goroutine. Recall ends the deliveries of an
+// owner that were not sent yet.
 type Deliverer interface {
 	Deliver(m deliver.Message, done func(deliver.Result))
 	Recall(deliver.Owner)

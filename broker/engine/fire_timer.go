@@ -22,7 +22,7 @@ type (
 		state timer.State
 		err   error
 	}
-	earlierRead struct { // the event that the earlier rounds of a timer were read, or could not be read
+	earlierRoundsRead struct { // the event that the earlier rounds of a timer were read, or could not be read
 		*flight
 		settled        bool // the earlier rounds are settled
 		earlierRemoved bool // no entry of an earlier round is left
@@ -51,7 +51,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 		return backOff
 	case role.Repeat:
 		return repeatLater(m, f, s.Err)
-	case role.Examine, role.ReadEarlier:
+	case role.Examine, role.ReadEarlierEntries:
 		return step{kind: examine}
 	case role.Claim:
 		return step{kind: claim}
@@ -67,7 +67,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 	panic("bug: unknown step of a timer")
 }
 
-// claim stores the firing of a timer, if the timer is still the last entry of its subject.
+// claim stores the firing of a timer, if the timer's generation is still the last entry of the subject.
 func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the next owner stores the firing
@@ -139,9 +139,9 @@ func (w *worker) readState(f *flight) {
 	})
 }
 
-// readEarlier reads from the leader whether the earlier rounds of a timer are settled. For a debounced set, it reads
-// the start of the set's run.
-func (w *worker) readEarlier(f *flight) {
+// readEarlierEntries reads from the leader whether the earlier rounds of a timer are settled. For a debounced set, it
+// reads the start of the set's run.
+func (w *worker) readEarlierEntries(f *flight) {
 	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
 		w.ask(func(ctx context.Context) event {
 			first, at, err := w.timers.stream.ReadRun(ctx, subject, generation)
@@ -149,11 +149,11 @@ func (w *worker) readEarlier(f *flight) {
 		})
 		return
 	}
-	f.timer.EarlierRead = true
+	f.timer.EarlierRoundsRead = true
 	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
-		settled, earlierRemoved, err := w.timers.stream.ReadEarlier(ctx, subject, series, generation)
-		return earlierRead{f, settled, earlierRemoved, err}
+		settled, earlierRemoved, err := w.timers.stream.ReadEarlierRounds(ctx, subject, series, generation)
+		return earlierRoundsRead{f, settled, earlierRemoved, err}
 	})
 }
 
@@ -176,7 +176,7 @@ func (e runRead) handle(w *worker, m moment) {
 	w.proceed(f, m)
 }
 
-func (e earlierRead) handle(w *worker, m moment) {
+func (e earlierRoundsRead) handle(w *worker, m moment) {
 	w.endRead()
 	f := e.flight
 	switch {
@@ -187,7 +187,7 @@ func (e earlierRead) handle(w *worker, m moment) {
 	case !e.settled:
 		w.apply(f, backOffStep(m, f), m)
 	default:
-		f.timer.SettleEarlier(e.earlierRemoved)
+		f.timer.SettleEarlierRounds(e.earlierRemoved)
 		f.tries = 0
 		w.proceed(f, m)
 	}

@@ -31,7 +31,7 @@ const (
 func (w *worker) examine(f *flight, m moment) {
 	t := w.timers
 	switch {
-	case f.timer.Stage == role.Pending && t.stream.KnowsEarlier(f.timer):
+	case f.timer.Stage == role.Pending && t.stream.KnowsEarlierRounds(f.timer):
 		w.proceed(f, m)
 	case f.timer.Fresh:
 		t.copyQueue = append(t.copyQueue, f) // the next pass reads the queue in batches
@@ -101,15 +101,15 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 		var subjects []string
 		for len(t.copyQueue) > 0 && len(subjects) < role.MaxCopies {
 			f := t.copyQueue[0]
-			share, ahead := int64(loadShare), f.nextAttempt().After(m.now)
-			if ahead {
+			share, due := int64(loadShare), !f.nextAttempt().After(m.now)
+			if !due {
 				share *= 2
 			}
 			if len(subjects) > 0 && bytes+f.timer.Size > role.CopiesBytes {
 				break
 			}
 			if !w.load(f, share) {
-				if !ahead {
+				if due {
 					break
 				}
 				t.copyQueue = t.copyQueue[1:]
@@ -140,10 +140,10 @@ func (w *worker) avoidCopies(m moment, backingOff bool) {
 	queue := t.copyQueue
 	t.copyQueue = queue[:0]
 	for _, f := range queue {
-		switch ahead := f.nextAttempt().After(m.now); {
-		case ahead && backingOff:
+		switch due := !f.nextAttempt().After(m.now); {
+		case !due && backingOff:
 			w.flights.hold(f, f.nextAttempt())
-		case ahead, len(t.leaderQueue)+t.leaderReads >= maxLeaderReads:
+		case !due, len(t.leaderQueue)+t.leaderReads >= maxLeaderReads:
 			t.copyQueue = append(t.copyQueue, f)
 		default:
 			f.timer.Fresh = false
@@ -207,7 +207,7 @@ func (w *worker) startReads() {
 		case f == nil:
 			return
 		case f.timer.Stage == role.Pending: // only the earlier rounds, or the run, are read
-			w.readEarlier(f)
+			w.readEarlierEntries(f)
 		default:
 			w.readState(f)
 		}

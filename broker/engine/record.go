@@ -16,13 +16,13 @@ import (
 func (w *worker) recordsEnds() bool { return w.engine.Journal != nil || w.engine.Settings.Ended != nil }
 
 // recordDelivered records that the target received a message at the leader's time at.
-func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) {
+func (w *worker) recordDelivered(f *flight, at leader.Time, lateness time.Duration) {
 	if !w.recordsEnds() {
 		return
 	}
 	r := &f.request
 	w.record(f, r, journal.Record{
-		ID: r.ID, Target: r.Target, At: at.Stamp(), Due: r.Due, Late: late, Refused: r.Attempts, Reason: r.LastError,
+		ID: r.ID, Target: r.Target, At: at.Stamp(), Due: r.Due, Late: lateness, Refused: r.Attempts, Reason: r.LastError,
 		Series: r.Origin().Series, Round: r.Origin().Round,
 	})
 }

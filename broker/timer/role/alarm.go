@@ -38,14 +38,14 @@ type Alarm struct {
 	cleared bool // no entry was left before the set when its marker was stored
 
 	// The following fields are for rounds of a series.
-	PreviousRound   uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
-	WaitsForEarlier bool          // earlier rounds must be settled before this one fires
-	replacedAt      time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
-	EarlierRead     bool          // the worker has read, before the due time, whether the earlier rounds are settled
-	earlierRemoved  bool          // no entry is left before the alarm's own entry
-	nextEntry       uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
-	series          *entry.Series // nil for a timer that does not recur
-	Skipped         int           // number of missed occurrences that the next stored entry skips
+	PreviousRound       uint64        // the generation of the previous round, if that may be unsettled; otherwise zero
+	AwaitsEarlierRounds bool          // earlier rounds must be settled before this one fires
+	replacedAt          time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
+	EarlierRoundsRead   bool          // the worker has read, before the due time, whether the earlier rounds are settled
+	earlierRemoved      bool          // no entry is left before the alarm's own entry
+	nextEntry           uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
+	series              *entry.Series // nil for a timer that does not recur
+	Skipped             int           // number of missed occurrences that the next stored entry skips
 
 	firing firingKind // the kind of the entry that the claim stores
 	token  string     // the token of the request that set the timer: see entry.Pending
@@ -84,8 +84,8 @@ const (
 func (a *Alarm) TakeEntry(e entry.Entry) {
 	a.series, a.token = e.Series, e.Token
 	a.takeRun(e)
-	a.PreviousRound, a.WaitsForEarlier, a.replacedAt = e.Previous(), e.Replaced > 0, time.Time{}
-	if a.WaitsForEarlier {
+	a.PreviousRound, a.AwaitsEarlierRounds, a.replacedAt = e.Previous(), e.Replaced > 0, time.Time{}
+	if a.AwaitsEarlierRounds {
 		id, _ := message.ParseID(e.ReplacedRequest.ID) // zero if the id is invalid
 		a.replacedAt = id.At
 	}
@@ -95,7 +95,7 @@ func (a *Alarm) TakeEntry(e entry.Entry) {
 // also records that the earlier rounds are settled.
 func (a *Alarm) TakeState(state timer.State) {
 	if a.TakeEntry(state.Entry); state.IsFirst {
-		a.SettleEarlier(true)
+		a.SettleEarlierRounds(true)
 	}
 }
 
@@ -120,10 +120,10 @@ func (a *Alarm) FirstRead() bool {
 	return first
 }
 
-// SettleEarlier records that the earlier rounds are settled. EarlierRemoved is true if no entry is left before the
-// alarm's own entry. Then only the own entry must be removed.
-func (a *Alarm) SettleEarlier(earlierRemoved bool) {
-	a.PreviousRound, a.WaitsForEarlier, a.earlierRemoved = 0, false, earlierRemoved
+// SettleEarlierRounds records that the earlier rounds are settled. EarlierRemoved is true if no entry is left before
+// the alarm's own entry. Then only the own entry must be removed.
+func (a *Alarm) SettleEarlierRounds(earlierRemoved bool) {
+	a.PreviousRound, a.AwaitsEarlierRounds, a.earlierRemoved = 0, false, earlierRemoved
 }
 
 // NeedsNoWork reports whether the timer is settled, and no entry is to be removed.

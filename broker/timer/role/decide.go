@@ -37,18 +37,18 @@ type Kind int
 
 // The steps.
 const (
-	Default     Kind = iota // the worker decides as about any other message
-	Hold                    // wait until Step.At
-	BackOff                 // wait for a backoff, which grows with each try
-	Repeat                  // repeat a request that had no answer, or no conclusive answer
-	Examine                 // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
-	Claim                   // store the firing
-	ReadEarlier             // read whether the earlier rounds are settled or, for a debounced set, when its run began
-	Restart                 // decide again: the timer's own entry was read
-	Deliver                 // deliver the message: its firing is stored
-	Remove                  // remove the timer's entries
-	Drop                    // drop the message: the timer needs no further step
-	Dead                    // store a dead letter
+	Default            Kind = iota // the worker decides as about any other message
+	Hold                           // wait until Step.At
+	BackOff                        // wait for a backoff, which grows with each try
+	Repeat                         // repeat a request that had no answer, or no conclusive answer
+	Examine                        // read the entry from a replica if Alarm.Fresh; otherwise the state from the leader
+	Claim                          // store the firing
+	ReadEarlierEntries             // read whether the earlier rounds are settled; for a debounced set, when its run began
+	Restart                        // decide again: the timer's own entry was read
+	Deliver                        // deliver the message: its firing is stored
+	Remove                         // remove the timer's entries
+	Drop                           // drop the message: the timer needs no further step
+	Dead                           // store a dead letter
 )
 
 // Moment is the situation at a decision.
@@ -83,10 +83,10 @@ func (a *Alarm) Next(m Moment, msg Message) Step {
 		return Step{Kind: Hold, At: readAt}
 	case a.Fresh && m.LastLane:
 		return Step{Kind: Examine}
-	case !due && a.Stage == Pending && a.WaitsForEarlier && a.Loaded && !a.EarlierRead:
-		return Step{Kind: ReadEarlier}
-	case due && m.Proven && a.Stage == Pending && (a.WaitsForEarlier || a.needsRun(msg.Due)):
-		return Step{Kind: ReadEarlier}
+	case !due && a.Stage == Pending && a.AwaitsEarlierRounds && a.Loaded && !a.EarlierRoundsRead:
+		return Step{Kind: ReadEarlierEntries}
+	case due && m.Proven && a.Stage == Pending && (a.AwaitsEarlierRounds || a.needsRun(msg.Due)):
+		return Step{Kind: ReadEarlierEntries}
 	case due && m.Proven && a.Stage == Pending:
 		return Step{Kind: Claim}
 	case due && m.Proven:

@@ -16,7 +16,7 @@ var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 func (s Step) String() string {
 	name := map[Kind]string{
 		Default: "default", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
-		ReadEarlier: "read earlier", Deliver: "deliver", Remove: "remove", Drop: "drop",
+		ReadEarlierEntries: "read earlier", Deliver: "deliver", Remove: "remove", Drop: "drop",
 	}[s.Kind]
 	switch s.Kind {
 	case Hold:

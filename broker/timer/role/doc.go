@@ -34,10 +34,11 @@
 //     answered too late, and 60,000 reads from the leader made the server busier.
 //   - After an ambiguous answer, the state is in doubt. Only a read of the subject's last entry ends the doubt.
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
-//     the earlier rounds, the worker does not read them (KnowsEarlier). If it has not, the worker reads them before the
-//     round is due. If the worker reads a round from the leader, one read returns the round's entry and usually proves
-//     that no entry is left before that entry (ReadRoundState). Then only that entry is removed. When a level has
-//     stored a round's marker, the worker removes no entries. It removes them when the previous round is settled.
+//     the earlier rounds, the worker does not read them (KnowsEarlierRounds). If it has not, the worker reads them
+//     before the round is due. If the worker reads a round from the leader, one read returns the round's entry and
+//     usually proves that no entry is left before that entry (ReadRoundState). Then only that entry is removed. When a
+//     level has stored a round's marker, the worker removes no entries. It removes them when the previous round is
+//     settled.
 //
 // # Tried and rejected
 //

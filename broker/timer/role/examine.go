@@ -64,10 +64,10 @@ func (s *Stream) roundState(
 	return next, err
 }
 
-// ReadEarlier reads the entries of a series up to the entry of a generation. Settled is true if all earlier rounds are
-// settled. EarlierRemoved is true if all earlier entries are removed. The entry of the generation does not suffice:
-// after a move or a pause, an older entry records the firing of the previous round.
-func (s *Stream) ReadEarlier(
+// ReadEarlierRounds reads the entries of a series up to the entry of a generation. Settled is true if all earlier
+// rounds are settled. EarlierRemoved is true if all earlier entries are removed. The entry of the generation does not
+// suffice: after a move or a pause, an older entry records the firing of the previous round.
+func (s *Stream) ReadEarlierRounds(
 	ctx context.Context, subject string, series, generation uint64,
 ) (settled, earlierRemoved bool, err error) {
 	for from, previous := uint64(1), uint64(0); ; {

@@ -95,8 +95,8 @@ func TestReadRoundState(t *testing.T) {
 	}
 }
 
-// TestReadEarlier checks whether the earlier rounds of the series are settled, with other entries between them.
-func TestReadEarlier(t *testing.T) {
+// TestReadEarlierRounds checks whether the earlier rounds of the series are settled, with other entries between them.
+func TestReadEarlierRounds(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]bool{ // whether the rounds before the last entry are settled
 		"every": true, "every moved:1": true, "every moved:1 moved:2": true,
@@ -112,7 +112,7 @@ func TestReadEarlier(t *testing.T) {
 				t.Fatal(err)
 			}
 			series := entry.Parse(e.Policy, m.Incoming(e.Name())).Origin().Series
-			settled, earlierRemoved, err := e.ReadEarlier(t.Context(), subject, series, m.Sequence)
+			settled, earlierRemoved, err := e.ReadEarlierRounds(t.Context(), subject, series, m.Sequence)
 			if err != nil || settled != want {
 				t.Errorf("settled %t, %v; want %t", settled, err, want)
 			}

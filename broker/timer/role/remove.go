@@ -80,8 +80,8 @@ func (s *Stream) removeAll(
 	ctx context.Context, subject string, generation uint64, r Removal,
 ) (earlierRemoved bool, err error) {
 	from := uint64(1)
-	var kept uint64 // the sequence of the last entry that stays; zero for none
-	rounds := false // the entries that stay include a round's entry
+	var kept uint64     // the sequence of the last entry that stays; zero for none
+	keepsRound := false // the entries that stay include a round's entry
 	for {
 		m, ok, err := s.Entries().Next(ctx, subject, from)
 		switch {
@@ -93,15 +93,15 @@ func (s *Stream) removeAll(
 			return kept == 0, nil
 		}
 		if m.Sequence < r.Entry {
-			stays, round, err := s.stays(ctx, m, generation, kept)
+			stays, isRound, err := s.stays(ctx, m, generation, kept)
 			if err != nil {
 				return false, err
 			}
 			if stays {
-				from, kept, rounds = m.Sequence+1, m.Sequence, rounds || round
+				from, kept, keepsRound = m.Sequence+1, m.Sequence, keepsRound || isRound
 				continue
 			}
-		} else if rounds {
+		} else if keepsRound {
 			return false, errUnsettled
 		}
 		if err := s.removeEntry(ctx, m.Sequence); err != nil || m.Sequence == r.Entry {
@@ -115,25 +115,25 @@ func (s *Stream) removeAll(
 // this firing. Kept is the sequence of the last entry that stays; zero for none.
 func (s *Stream) stays(
 	ctx context.Context, m jsapi.Message, generation, kept uint64,
-) (stays, round bool, err error) {
+) (stays, isRound bool, err error) {
 	e := entry.Parse(s.Policy, m.Incoming(s.Name()))
-	round = e.Series != nil
+	isRound = e.Series != nil
 	switch {
 	case e.Kind == entry.Unproven, kept > 0 && e.Fires(kept):
-		return true, round, nil
-	case e.Kind == entry.Fired && e.Generation == generation, e.Kind != entry.Fired && !round,
-		round && m.Sequence == generation:
-		return false, round, nil
+		return true, isRound, nil
+	case e.Kind == entry.Fired && e.Generation == generation, e.Kind != entry.Fired && !isRound,
+		isRound && m.Sequence == generation:
+		return false, isRound, nil
 	}
 	next, ok, err := s.Entries().Next(ctx, m.Subject, m.Sequence+1)
 	if err != nil || !ok {
-		return !round, round, err
+		return !isRound, isRound, err
 	}
 	nextEntry := entry.Parse(s.Policy, next.Incoming(s.Name()))
-	if round {
-		return nextEntry.Fires(m.Sequence), round, nil
+	if isRound {
+		return nextEntry.Fires(m.Sequence), isRound, nil
 	}
-	return nextEntry.Kind != entry.Over || nextEntry.Generation != e.Generation, round, nil
+	return nextEntry.Kind != entry.Over || nextEntry.Generation != e.Generation, isRound, nil
 }
 
 func (s *Stream) removeEntry(ctx context.Context, sequence uint64) error {

@@ -79,9 +79,9 @@ func (p *copiesBackoff) end() {
 	p.length, p.until = 0, time.Time{}
 }
 
-// begin begins a backoff, because a request that began at the time sent had no answer at the time now. If several
-// concurrent requests fail, only the first failure begins a backoff. A lost connection does not make the backoff
-// longer: the replicas may be healthy.
+// begin begins a backoff after a failed request. Sent is the time of the request, now the time of the failure. If
+// several concurrent requests fail, only the first failure begins a backoff. A lost connection does not make the
+// backoff longer: the replicas may be healthy.
 func (p *copiesBackoff) begin(sent, now time.Time, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -73,7 +73,7 @@ func at(d time.Duration) leader.Time { return leader.At(set.Add(d)) }
 func TestNextOfMarker(t *testing.T) {
 	const due = 10*time.Minute + 250*time.Millisecond
 	fresh := Alarm{Generation: 7, Stage: Doubt, Fresh: true}
-	round := Alarm{Generation: 7, WaitsForEarlier: true, Loaded: true}
+	round := Alarm{Generation: 7, AwaitsEarlierRounds: true, Loaded: true}
 	for _, tt := range []struct {
 		name  string
 		alarm Alarm
@@ -94,7 +94,8 @@ func TestNextOfMarker(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	if round.EarlierRead = true; round.Next(Moment{Now: at(0), LastLane: true}, Message{Due: at(due)}).Kind != Default {
+	round.EarlierRoundsRead = true
+	if round.Next(Moment{Now: at(0), LastLane: true}, Message{Due: at(due)}).Kind != Default {
 		t.Error("the earlier rounds are read a second time before the due time")
 	}
 }
@@ -255,8 +256,8 @@ func TestKnownRounds(t *testing.T) {
 		"next round": {9, set, true}, "next round of another history": {9, set.Add(1), false},
 		"other round": {8, set, false},
 	} {
-		a := &Alarm{Generation: tt.generation, WaitsForEarlier: true, PreviousRound: 7, replacedAt: tt.before}
-		if got := s.KnowsEarlier(a); got != tt.want || a.WaitsForEarlier == tt.want || a.earlierRemoved != tt.want {
+		a := &Alarm{Generation: tt.generation, AwaitsEarlierRounds: true, PreviousRound: 7, replacedAt: tt.before}
+		if got := s.KnowsEarlierRounds(a); got != tt.want || a.AwaitsEarlierRounds == tt.want || a.earlierRemoved != tt.want {
 			t.Errorf("%s: known %t, want %t: %+v", name, got, tt.want, a)
 		}
 	}

@@ -2,12 +2,12 @@ package role
 
 import "sync"
 
-// maxSettled is the maximum number of rounds in settled. Each takes some 50 bytes.
+// maxSettled is the maximum number of rounds in settledRounds. Each takes some 50 bytes.
 const maxSettled = 200_000
 
-// settled holds the rounds whose earlier rounds this process has settled. For such a round, the process need not read
-// the earlier rounds from JetStream. The zero settled is ready to use, and safe for concurrent use.
-type settled struct {
+// settledRounds holds the rounds whose earlier rounds this process has settled. For such a round, the process need not
+// read the earlier rounds from JetStream. The zero settledRounds is ready to use, and safe for concurrent use.
+type settledRounds struct {
 	mu     sync.Mutex                // guards rounds
 	rounds map[uint64]earlierEntries // by generation
 }
@@ -20,7 +20,7 @@ type earlierEntries struct {
 
 // Removed records that the entry of a round was removed. EarlierRemoved is true if no entry is left before the entry of
 // the next round. If maxSettled is reached, Removed forgets an arbitrary other round.
-func (s *settled) Removed(a *Alarm, earlierRemoved bool) {
+func (s *settledRounds) Removed(a *Alarm, earlierRemoved bool) {
 	if a.nextEntry == 0 {
 		return
 	}
@@ -39,16 +39,16 @@ func (s *settled) Removed(a *Alarm, earlierRemoved bool) {
 	s.rounds[a.nextEntry] = earlierEntries{a.At.UnixNano(), earlierRemoved}
 }
 
-// KnowsEarlier reports whether this process has settled the earlier rounds of a series. If it has settled them, the
-// alarm records this. If the stream was deleted or restored in the meantime, the same generation may belong to another
-// entry. Then the stored time of the replaced entry differs.
-func (s *settled) KnowsEarlier(a *Alarm) bool {
+// KnowsEarlierRounds reports whether this process has settled the earlier rounds of a series. If it has settled them,
+// the alarm records this. If the stream was deleted or restored in the meantime, the same generation may belong to
+// another entry. Then the stored time of the replaced entry differs.
+func (s *settledRounds) KnowsEarlierRounds(a *Alarm) bool {
 	s.mu.Lock()
 	earlier, ok := s.rounds[a.Generation]
 	s.mu.Unlock()
 	ok = ok && earlier.at == a.replacedAt.UnixNano()
-	if ok && a.WaitsForEarlier {
-		a.SettleEarlier(earlier.earlierRemoved)
+	if ok && a.AwaitsEarlierRounds {
+		a.SettleEarlierRounds(earlier.earlierRemoved)
 	}
 	return ok
 }

@@ -36,8 +36,8 @@ type Config struct {
 // Stream is the stream of named timers. All workers of an instance share one Stream. It is safe for concurrent use.
 type Stream struct {
 	Config
-	claims  // the firings of this process
-	settled // the rounds whose earlier rounds are settled
+	claims        // the firings of this process
+	settledRounds // the rounds whose earlier rounds are settled
 
 	copiesBackoff copiesBackoff
 }
