@@ -18,8 +18,8 @@ const (
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// The functions in this file send a request to a broker. The client cannot do this itself for a series: only a broker
-// can seal the entry that replaces a round.
+// The functions in this file send a request to a broker. A client cannot change a series by a publish, because only a
+// broker can seal the entry that replaces a round.
 
 // Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
 // delivered. Pause needs a running broker, and permission to publish to delayctl.timer.pause.<key>.<target>. It returns
@@ -36,7 +36,9 @@ func (c *Client) Resume(ctx context.Context, key, target string) error {
 }
 
 // Fire makes a timer due immediately. For a series, Fire adds one delivery, and does not change the pending round. Fire
-// needs a running broker, and permission to publish to delayctl.timer.fire.<key>.<target>. For errors see Pause.
+// needs a running broker, and permission to publish to delayctl.timer.fire.<key>.<target>. It returns ErrConflict if no
+// timer is pending. After ErrUnanswered the outcome is unknown. For a series, another call may then add a second
+// delivery.
 func (c *Client) Fire(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "fire", key, target, "fired")
 }

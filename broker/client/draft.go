@@ -21,7 +21,7 @@ type address struct {
 	fallback      string // an equivalent subject of the intake, or empty
 	stableSubject string // for a message with an ID: the subject depends only on the delay
 	guessedLevel  string // the level in subject; empty if the level was not guessed
-	delay         string // the delay as a header value; only in a delayAddress
+	delay         string // the delay as a header value; empty unless from delayAddress
 	due           time.Time
 	callerLevel   bool // the caller named the level
 	schedule      bool // the table of a series determines the due time
@@ -36,7 +36,7 @@ func (c *Client) delayAddress(target string, delay time.Duration) address {
 	a.stableSubject = a.subject
 	rounded, err := levels.ParseDuration(text)
 	if err != nil {
-		return a // check returns the error
+		return a // Client.check refuses the subject
 	}
 	if token, ok := plainNames()[rounded]; ok {
 		a.stableSubject = names.Level(token, target)
@@ -132,8 +132,8 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 	return d, nil
 }
 
-// check parses a request as the broker does. It returns an error if the request would become a dead
-// letter, reach another target, or lose a header of the user.
+// check parses a request as the broker does. It returns an error if the request would become a dead letter, reach
+// another target, or lose a header of the user.
 func (c *Client) check(m *nats.Msg, target string, o options) (entry.Pending, error) {
 	request, problem := entry.ParseAny(c.policy, message.Incoming{
 		Stream: c.policy.Names.IntakeStream(), Sequence: 1, At: c.store.Now(), Subject: m.Subject,
@@ -196,9 +196,9 @@ func (d *draft) fallsBack(err error) bool {
 	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// answeredBy reports whether an acknowledgement can be the answer to this draft. A client that knows the
-// reply subject can forge an answer. An entry has a higher sequence than the entry that it replaces, and an answer to
-// an entry is never a duplicate.
+// answeredBy reports whether an acknowledgement can be the answer to this draft. A client that knows the reply subject
+// can forge an answer. An entry has a higher sequence than the entry that it replaces, and the answer to an entry never
+// reports a duplicate.
 func (d *draft) answeredBy(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

@@ -69,7 +69,7 @@ func ID(id string) Option {
 	}
 }
 
-// Expires makes the message a dead letter if the wait passes after its due time without a delivery.
+// Expires makes the message a dead letter if it is not delivered within wait after its due time.
 func Expires(wait time.Duration) Option {
 	return func(o *options) {
 		if wait < 0 {

@@ -139,7 +139,7 @@ func (c *Client) changeTimer(
 
 // readLast reads the last entry of a timer's subject. Without an entry, it returns an entry with the kind Over.
 func (c *Client) readLast(ctx context.Context, subject string) (lastEntry, error) {
-	in, err := c.store.Last(ctx, c.policy.Names.TimersStream(), subject)
+	in, err := c.store.ReadLast(ctx, c.policy.Names.TimersStream(), subject)
 	switch {
 	case errors.Is(err, ErrGone):
 		return lastEntry{entry: entry.Entry{Kind: entry.Over}}, nil

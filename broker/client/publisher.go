@@ -27,7 +27,7 @@ type Publisher struct {
 }
 
 // Publisher returns a publisher with at most window messages in flight. A full window blocks further calls. If window
-// is zero, DefaultWindow applies.
+// is not positive, DefaultWindow applies.
 func (c *Client) Publisher(window int) *Publisher {
 	if window <= 0 {
 		window = DefaultWindow
@@ -130,7 +130,7 @@ func answer(future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 }
 
 // Flush waits for the answers to all earlier publishes. If messages since the last Flush were not acknowledged, Flush
-// returns an error with their number, which wraps the error of the first. So a program may ignore each Pending.
+// returns their number in an error that wraps the first of their errors. So a program may ignore each Pending.
 func (p *Publisher) Flush(ctx context.Context) error {
 	if err := p.drain(ctx); err != nil {
 		return err

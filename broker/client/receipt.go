@@ -34,7 +34,7 @@ type Receipt struct {
 func (c *Client) Lookup(ctx context.Context, r Receipt) (Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	in, err := c.store.Stored(ctx, r.Stream, r.Sequence)
+	in, err := c.store.ReadMessage(ctx, r.Stream, r.Sequence)
 	if err != nil {
 		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, err)
 	}

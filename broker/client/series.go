@@ -30,8 +30,8 @@ func Every(interval time.Duration) Option {
 
 // Cron makes a named timer recur at the times of a cron expression: five fields, six fields with the seconds before the
 // others, or a name such as @daily. The zone is a name of the IANA database, such as Europe/Berlin, or empty for UTC.
-// If a clock change skips a local time, the round fires right after the gap. If a local time occurs twice, the round
-// fires once. Package timetable has the details.
+// If the hours are fixed, a round at a local time that a clock change skips fires right after the gap, and a round at a
+// local time that occurs twice fires once. Package timetable has the details.
 func Cron(expression, zone string) Option {
 	return func(o *options) {
 		recurrence(message.HeaderCron, expression)(o)

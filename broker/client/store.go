@@ -19,10 +19,10 @@ import (
 type Store interface {
 	PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error)
 	PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error)
-	// Stored reads a stored message. It returns ErrGone if the stream does not have the message.
-	Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error)
-	// Last reads the last message of a subject. It returns ErrGone if the subject has no message.
-	Last(ctx context.Context, stream, subject string) (message.Incoming, error)
+	// ReadMessage reads a stored message. It returns ErrGone if the stream does not have the message.
+	ReadMessage(ctx context.Context, stream string, sequence uint64) (message.Incoming, error)
+	// ReadLast reads the last message of a subject. It returns ErrGone if the subject has no message.
+	ReadLast(ctx context.Context, stream, subject string) (message.Incoming, error)
 	// Ask sends a request to the brokers, and returns the first reply.
 	Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error)
 	// Streams returns the names of the streams with a subject that overlaps with the given subject.
@@ -89,13 +89,13 @@ func (s jetStream) Refusal(subject string) error {
 	return nil
 }
 
-// Stored reads from the stream's leader: a lagging replica might not have the message yet.
-func (s jetStream) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
+// ReadMessage reads from the stream's leader: a lagging replica might not have the message yet.
+func (s jetStream) ReadMessage(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
 	m, err := s.leaderReads().Message(ctx, stream, sequence)
 	return read(stream, m, err)
 }
 
-func (s jetStream) Last(ctx context.Context, stream, subject string) (message.Incoming, error) {
+func (s jetStream) ReadLast(ctx context.Context, stream, subject string) (message.Incoming, error) {
 	m, err := s.leaderReads().Last(ctx, stream, subject)
 	if err == nil && m.Subject != subject {
 		return message.Incoming{}, fmt.Errorf("%w: want the last message of %q, got a message of %q",
@@ -118,6 +118,6 @@ func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 		return message.Incoming{}, err
 	}
 	in := m.Incoming(stream)
-	in.KeysCurrent = true // a client has no keys, so it waits for no newer ones
+	in.KeysCurrent = true // a client has no keys, so it does not wait for newer keys
 	return in, nil
 }

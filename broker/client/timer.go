@@ -43,8 +43,8 @@ func ifGeneration(generation uint64) Option {
 
 // Debounce makes further calls with the same key postpone the timer. The timer fires when no call has come for the
 // delay of In, and at the latest when maxWait has passed since the first call. The body of the last call is delivered.
-// MaxWait must be at least the delay. Consecutive calls with Debounce are a run. A call without Debounce, a cancel, or
-// the delivery ends the run. [Receipt] and [Timer] ignore maxWait, so their Due may be later than the delivery.
+// MaxWait must be at least the delay. Consecutive calls with Debounce are a run. A call without Debounce, a cancel, a
+// move, or the firing ends the run. [Receipt] and [Timer] ignore maxWait, so their Due may be later than the delivery.
 // Debounce needs Key and In.
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
@@ -132,8 +132,8 @@ func (o *options) expect(generation *uint64) {
 }
 
 // Cancel cancels a timer if it still has this generation. If Cancel returns nil, the generation will never be
-// delivered. ErrConflict has three possible causes: the timer has fired, another generation has replaced it, or an
-// earlier call with a lost answer has cancelled it. Timer returns the state. After ErrUnanswered the outcome is
+// delivered. ErrConflict has three possible causes: the timer has fired, another client has replaced or cancelled it,
+// or an earlier call with a lost answer has cancelled it. Timer returns the state. After ErrUnanswered the outcome is
 // unknown: call Cancel again. Cancel is one publish, and needs no running broker. See also [Client.CancelPending] and
 // [Receipt.Cancel].
 func (c *Client) Cancel(ctx context.Context, key, target string, generation uint64) error {
@@ -158,8 +158,7 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	o := options{brokerHeader: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	// The broker's parser accepts a cancel on any subject, and a set only on the subject of a timer. So the client parses
-	// a set.
+	// Of a cancel, the broker's parser checks neither the key nor the target. So the client parses a set with both.
 	set := message.Header{message.HeaderFor: {"0s"}}
 	_, problem := entry.ParseSet(c.policy, message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
@@ -204,7 +203,7 @@ type Timer struct {
 	// such as CancelAny. If the timer fired before that cancel, the firing is still delivered.
 	Generation uint64
 	Due        time.Time // set if the timer is pending or fired
-	Body       []byte    // set if the timer is pending or fired
+	Body       []byte    // set if the timer is pending, paused or fired
 
 	// Series and Round are set for a recurring timer that is pending, paused, or fired for the last time. Series is the
 	// generation of its set. Round counts from 1.

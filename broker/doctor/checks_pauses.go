@@ -25,7 +25,7 @@ func checkPauses(f Facts) []Finding {
 	}
 	var paused, unproven []string
 	for _, p := range f.lanes.Paused {
-		paused = append(paused, fmt.Sprintf("%s since %s", p.Pattern, text.Second(p.Since)))
+		paused = append(paused, fmt.Sprintf("%s since %s", p.Pattern, text.ShortMoment(p.Since)))
 		if p.Unproven {
 			unproven = append(unproven, p.Pattern)
 		}

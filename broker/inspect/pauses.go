@@ -45,7 +45,7 @@ type Pause struct {
 // predicate returns the state of the pause as the predicate of a sentence about a target.
 func (p Pause) predicate() string {
 	if p.State == pause.Paused {
-		return fmt.Sprintf("is paused since %s (%s)", text.Second(p.Since), p.Pattern)
+		return fmt.Sprintf("is paused since %s (%s)", text.ShortMoment(p.Since), p.Pattern)
 	}
 	return fmt.Sprintf("is being resumed (%s)", p.Pattern)
 }

@@ -73,7 +73,7 @@ func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 }
 
 // Value returns the value of a Delay-* header, or "" if the header is missing. A duplicate header is a problem, since
-// one of the two may be forged.
+// one of its values may be forged.
 func (b Block) Value(header string) (string, *Problem) {
 	vs := b.Delay[header]
 	switch len(vs) {

@@ -20,9 +20,9 @@
 //
 // # Headers
 //
-// Names of request headers are case-insensitive. A duplicate header is a bad request. The broker believes state headers
-// (Delay-Id, Delay-Due, …) only on subjects below delaysys, and only with a seal: see [Keys]. The permissions on these
-// subjects are not enough, because nats-server publishes its own answers on any subject without a check.
+// Names of request headers are case-insensitive. A duplicate Delay-* header is a bad request. The broker believes state
+// headers (Delay-Id, Delay-Due, …) only on subjects below delaysys, and only with a seal: see [Keys]. The subject alone
+// proves nothing, because nats-server publishes its own answers on any subject without a check of permissions.
 //
 // The headers for the next lane or for the target are built from the client's own headers. Reserved names are dropped
 // after nats.go has parsed the headers, in any case and with any padding. They cannot be dropped in the raw header

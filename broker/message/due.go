@@ -50,7 +50,7 @@ func (p Policy) due(in Incoming, addr Address, b Block) (time.Time, *Problem) {
 	return due, p.CheckDelay(accepted, due)
 }
 
-// CheckDelay checks a requested due time against the bounds of a delay that begins at a given time.
+// CheckDelay returns a problem if the delay from start to due exceeds MaxDelay.
 func (p Policy) CheckDelay(start, due time.Time) *Problem {
 	if p.MaxDelay > 0 && due.Sub(start) > p.MaxDelay {
 		return Problemf(TooFar, "due %s is more than %s ahead (DELAY_MAX_DELAY)", due.UTC().Format(time.RFC3339),

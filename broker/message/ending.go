@@ -5,7 +5,7 @@ import "time"
 // Ending is the end of one message: its delivery, or its dead letter.
 type Ending struct {
 	ID     string // Delay-Id
-	Target string // empty if a dead letter has none
+	Target string // empty for a dead letter without a target
 	// At is the time of delivery, as package deliver defines it, or the time at which the dead letter was stored, by the
 	// clock of the leader of the message's lane.
 	At time.Time

@@ -80,7 +80,7 @@ func (f *Fields) Sequence(name string) uint64 {
 	return n
 }
 
-// Refuse records the problem of a header, unless an earlier one is recorded.
+// Refuse records the problem of a header, unless f already has a problem.
 func (f *Fields) Refuse(name, reason string) {
 	if f.Problem == nil {
 		f.Problem = Problemf(BadInternal, "%s: %s, which no broker writes; %s", name, reason, onlyBrokers)

@@ -13,7 +13,7 @@ type Header = map[string][]string
 const (
 	HeaderUntil   = "Delay-Until"   // due time; RFC 3339 with fraction, or unix milliseconds
 	HeaderFor     = "Delay-For"     // duration; on named timers only
-	HeaderExpires = "Delay-Expires" // the latest time of delivery: a duration after due, or a time
+	HeaderExpires = "Delay-Expires" // the latest time of delivery: a duration after the due time, or a time
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level
@@ -56,8 +56,8 @@ const (
 	HeaderPaced        = "Delay-Paced"    // the turn at the target's rate, and the broker that gave it
 	HeaderReleased     = "Delay-Released" // the resumed pause in whose lane the message waited
 
-	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops those that it
-	// does not know.
+	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops the
+	// ones that it does not know.
 	HeaderLastError = "Delay-Last-Error"       // reason of the last refusal
 	HeaderDeferred  = "Delay-Deferred"         // reason of a wait without a refusal
 	HeaderAllowed   = "Delay-Attempts-Allowed" // maximum number of refusals

@@ -171,7 +171,7 @@ func (n Names) Retry(level, target string) string { return n.sys + ".retry." + l
 // Marker returns the subject of the markers in a level. All timers share it, since each subject of a stream costs the
 // server memory. TimersCursor returns the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string {
-	if _, schedule := ScheduleOf(key); schedule {
+	if _, schedule := ParseScheduleName(key); schedule {
 		return n.timer + "." + key
 	}
 	return n.timer + "." + key + "." + target
@@ -186,8 +186,8 @@ const ScheduleKey = "_schedule"
 // no dot, so no key is the name of a schedule.
 func ScheduleName(subject string) string { return ScheduleKey + "." + subject }
 
-// ScheduleOf is the reverse of ScheduleName. Ok is false if name is the key of a timer.
-func ScheduleOf(name string) (subject string, ok bool) {
+// ParseScheduleName is the reverse of ScheduleName. Ok is false if name is the key of a timer.
+func ParseScheduleName(name string) (subject string, ok bool) {
 	return strings.CutPrefix(name, ScheduleKey+".")
 }
 

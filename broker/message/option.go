@@ -30,7 +30,8 @@ func (r Request) options(b Block) (Request, *Problem) {
 			r.Expires = r.Due.Add(d)
 		} else if r.Expires, problem = ParseTime(expires); problem != nil {
 			return r, Problemf(BadOption,
-				"Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", Excerpt(expires))
+				"Delay-Expires %s: want a duration after the due time (10m) or a time (RFC 3339 or unix milliseconds)",
+				Excerpt(expires))
 		}
 		switch {
 		case r.Expires.Before(r.Due):

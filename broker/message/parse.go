@@ -21,14 +21,14 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	case m.Fields.Delay[HeaderTimer] != nil:
 		return m.Request, Problemf(BadInternal, "the stored message is the marker of a named timer")
 	}
-	return m.Request, m.Forbidden
+	return m.Request, m.TargetProblem
 }
 
 // PartialParse is a message of which only a part has been parsed.
 type PartialParse struct {
-	Request   Request
-	Fields    Fields
-	Forbidden *Problem // nil if the policy allows the target in the subject
+	Request       Request
+	Fields        Fields
+	TargetProblem *Problem // nil if the policy allows the target in the subject
 }
 
 // ParseCommon parses the target in the subject and splits the headers, for any message of a lane.
@@ -41,7 +41,7 @@ func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 		Due:      in.At,
 	}
 	if !addr.IsSchedule() { // the target of a schedule is in a header
-		if m.Forbidden = p.CheckTarget(addr.Target); m.Forbidden == nil {
+		if m.TargetProblem = p.CheckTarget(addr.Target); m.TargetProblem == nil {
 			m.Request.Target = addr.Target
 		}
 	}
@@ -57,7 +57,7 @@ func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 }
 
 // ParseHop parses a message between lanes. It does not return the problem of a target that is not allowed: see
-// m.Forbidden.
+// m.TargetProblem.
 func (p Policy) ParseHop(in Incoming) (m PartialParse, problem *Problem) {
 	m, problem = p.ParseCommon(in)
 	if doubt := p.Keys.DoubtMessage(in); doubt != nil {
@@ -122,8 +122,8 @@ func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
 	}
 	switch {
 	case headerTarget == "":
-		if m.Forbidden != nil {
-			return "", m.Forbidden
+		if m.TargetProblem != nil {
+			return "", m.TargetProblem
 		}
 		return addr.Target, nil
 	case addr.Target != "":

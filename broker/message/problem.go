@@ -15,7 +15,7 @@ const (
 	BadTime     Code = "bad_time"           // the duration or time cannot be parsed
 	BadTarget   Code = "bad_target"         // the target is missing, malformed, or forbidden
 	BadOption   Code = "bad_option"         // a request header is unknown, or its value is invalid
-	TimeTwice   Code = "time_twice"         // both the subject and a header have a time, or a header is duplicate
+	TimeTwice   Code = "time_twice"         // both the subject and a header have a time, or a Delay-* header is duplicate
 	UntilEarly  Code = "until_before_level" // Delay-Until is before the end of the level in the subject
 	TooFar      Code = "too_far"            // the delay exceeds the maximum
 	TooLarge    Code = "too_large"          // the message is larger than the limit of the levels or of the target

@@ -5,7 +5,7 @@ import "time"
 // Mode is the way in which a message is delivered to its target.
 type Mode string
 
-// The modes. Auto chooses one of the others for each target: see package deliver.
+// The modes. ModeAuto chooses one of the other modes for each target: see package deliver.
 const (
 	ModeAuto    Mode = "auto"
 	ModeStream  Mode = "stream"
@@ -43,9 +43,9 @@ type Request struct {
 	MsgID    string // the client's own Nats-Msg-Id
 	// MaxAttempts is the client's limit of refusals; zero if the client set none.
 	MaxAttempts int
-	RateKey     string  // all messages with the same key share a rate; empty for none
+	RateKey     string  // all messages with the same key share a rate; empty without a key
 	User        Header  // the client's own headers, to be passed on
-	origin      *Origin // copies of the request share it, so it never changes; nil for the zero Origin
+	origin      *Origin // never changed, since copies of the request share it; nil for the zero Origin
 
 	Hop          int // number of publishes into the broker's streams so far; 0 if a client published the message
 	Attempts     int // number of refused deliveries so far

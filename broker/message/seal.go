@@ -24,10 +24,10 @@ import (
 //
 // # What is sealed
 //
-// The seal covers the subject, the body, the state headers, and the client's own headers. Each part is preceded by its
-// length, so no two messages have the same sealed text. The seal does not cover the headers that SplitHeader drops
-// (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and removes some of them (Nats-Expected-*,
-// Nats-Trace-*, Nats-Stream), and the broker does not use them below delaysys.
+// The seal covers the subject, the state headers, the client's own headers, and the body. The length of each part
+// except the last precedes the part, so no two messages have the same sealed text. The seal does not cover the headers
+// that SplitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and removes some of
+// them (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and the broker does not use them below delaysys.
 //
 // # What a replay gains
 //
@@ -72,9 +72,8 @@ func NewKeys(secrets []string, start time.Time) *Keys {
 	return k
 }
 
-// Replace replaces all keys by keys derived from the given secrets. Start is the start of sealing: messages stored
-// before it count without a seal, since older brokers sealed no messages. If start is zero, all messages count without
-// a seal.
+// Replace replaces all keys by keys derived from the given secrets. Start is the start of sealing: a message that was
+// stored before it needs no seal, since older brokers sealed no messages. If start is zero, no message needs a seal.
 func (k *Keys) Replace(secrets []string, start time.Time) {
 	r := &ring{start: start}
 	for _, secret := range secrets {

@@ -20,8 +20,8 @@ func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 
 // HopHeader returns the header of the message for its next publish into a lane. The state headers replace the state
-// headers of the last hop, so the header does not grow. A named timer that is pending has a marker instead: see package
-// entry.
+// headers of the previous hop, so the header does not grow. A named timer that is pending has a marker instead: see
+// package entry.
 func (r Request) HopHeader() Header {
 	h := r.userHeader(8) // enough for a message that was never refused
 	r.Identify(h, r.NatsMsgID(r.Hop+1))

@@ -119,7 +119,8 @@ func TestDeferredOrRefused(t *testing.T) {
 	}
 }
 
-// TestHeadersDoNotGrow: the state headers of a hop replace those of the last hop, and each hop has another Nats-Msg-Id.
+// TestHeadersDoNotGrow: the state headers of a hop replace those of the previous hop, and each hop has another
+// Nats-Msg-Id.
 func TestHeadersDoNotGrow(t *testing.T) {
 	r := full(t)
 	ids := make(map[string]bool)

@@ -35,8 +35,8 @@ type Note struct {
 	Seal    string // empty if the note has none
 }
 
-// Trusts reports whether a record counts. A message of which only the headers were read counts: its seal cannot be
-// checked.
+// Trusts reports whether a record counts. It cannot check the seal of a message with Incoming.HeadersOnly, and reports
+// true.
 func (k *Keys) Trusts(record Record, trust Trust) bool { return k.Doubt(record, trust) == nil }
 
 // Doubt returns the reason why a record does not count, or nil if it counts. If the reason has the code UnknownKey, the

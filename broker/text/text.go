@@ -40,8 +40,8 @@ func Moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Second formats a time for people, truncated to a second.
-func Second(t time.Time) string { return Moment(t.Truncate(time.Second)) }
+// ShortMoment formats a time for people, truncated to a second.
+func ShortMoment(t time.Time) string { return Moment(t.Truncate(time.Second)) }
 
 // Printable returns untrusted text as one line of at most maxChars characters. It replaces each character that cannot
 // be printed.

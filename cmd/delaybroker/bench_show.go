@@ -85,7 +85,7 @@ func (a *app) showReport(baseline, r *bench.Report, wide bool) error {
 	if baseline == nil {
 		return nil
 	}
-	a.Printf("\nthe run of %s, compared with this run\n", text.Second(baseline.When))
+	a.Printf("\nthe run of %s, compared with this run\n", text.ShortMoment(baseline.When))
 	if differences := bench.Differences(baseline, r); len(differences) > 0 {
 		a.Printf("differences: %s\n", strings.Join(differences, ", "))
 	}

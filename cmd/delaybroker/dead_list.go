@@ -82,7 +82,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		if a.AsJSON(newLetterView(l)) {
 			continue
 		}
-		t.Add(l.Sequence, text.Second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)),
+		t.Add(l.Sequence, text.ShortMoment(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)),
 			l.Attempts, l.Size, terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MaxCell))
 	}
 	switch {
@@ -145,7 +145,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 			break
 		}
 		t.Add(g.Letters, g.Code, text.Printable(g.Target, 256), text.Printable(g.Reason, 600),
-			text.Second(g.Oldest), text.Second(g.Newest), fmt.Sprint(g.Number))
+			text.ShortMoment(g.Oldest), text.ShortMoment(g.Newest), fmt.Sprint(g.Number))
 	}
 	t.Print()
 	note := ""

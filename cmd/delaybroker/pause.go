@@ -128,7 +128,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 		if p.Unproven {
 			state += ", unproven"
 		}
-		t.Add(p.Pattern, state, text.Second(p.Since), *p.Waiting)
+		t.Add(p.Pattern, state, text.ShortMoment(p.Since), *p.Waiting)
 	}
 	t.Print()
 	return nil
@@ -137,7 +137,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 // printPaused prints the paused targets below a table.
 func (a *app) printPaused(pauses []inspect.Pause) {
 	for _, p := range pauses {
-		state := "paused since " + text.Second(p.Since)
+		state := "paused since " + text.ShortMoment(p.Since)
 		if p.State != pause.Paused {
 			state = "being resumed"
 		}

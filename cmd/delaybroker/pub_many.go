@@ -77,7 +77,7 @@ func (s *pubSummary) print(count int) {
 
 func formatDue(m publisher.Published) string {
 	if m.Estimated {
-		return "about " + text.Second(m.Due)
+		return "about " + text.ShortMoment(m.Due)
 	}
 	return text.Moment(m.Due)
 }

@@ -59,7 +59,7 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := store.Change{Request: timer.Request{Verb: verb}, Key: args[0], Target: target}
-			if _, isNATSSchedule := message.ScheduleOf(change.Key); target != "" || isNATSSchedule {
+			if _, isNATSSchedule := message.ParseScheduleName(change.Key); target != "" || isNATSSchedule {
 				return a.executeChange(cmd, change)
 			}
 			return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) (err error) {
@@ -100,7 +100,7 @@ var errNoSchedule = errors.New("there is no schedule with that name")
 
 // findTarget finds the target of a schedule, unless target has it. A schedule in nats-server's format needs no target.
 func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
-	if _, ok := message.ScheduleOf(name); ok {
+	if _, ok := message.ParseScheduleName(name); ok {
 		return target, nil
 	}
 	if problem := entry.CheckKey(name); problem != nil {

@@ -64,7 +64,7 @@ func (a *app) listSchedules(ctx context.Context, rows iter.Seq2[store.Row, error
 		}
 		due := "paused"
 		if !r.Recurring.Paused {
-			due = text.Second(r.Due)
+			due = text.ShortMoment(r.Due)
 		}
 		if r.Unopened {
 			due = secretUnknown

@@ -47,7 +47,7 @@ func (a *app) showRuns(r inspect.Runs, problem error) {
 		})
 		for _, run := range r.Runs {
 			late := formatLateness(run.Due, time.Duration(run.Late*float64(time.Second)))
-			t.Add(run.Round, terminal.OrDash(text.Second(run.Due)), run.Outcome, late, run.Attempts,
+			t.Add(run.Round, terminal.OrDash(text.ShortMoment(run.Due)), run.Outcome, late, run.Attempts,
 				terminal.OrDash(run.Reason))
 		}
 		t.Print()

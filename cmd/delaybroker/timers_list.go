@@ -103,8 +103,8 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
 	if r.Delivery != "" {
 		state = string(r.Delivery)
 	}
-	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), text.Second(r.Due), recurrenceText(r.Recurring),
-		strconv.Itoa(r.Size))
+	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), text.ShortMoment(r.Due),
+		recurrenceText(r.Recurring), strconv.Itoa(r.Size))
 }
 
 // recurrenceText describes the recurrence of a timer, and its pending round. It is "" for a timer that fires once.

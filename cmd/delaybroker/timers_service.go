@@ -63,7 +63,7 @@ func (a *app) askTimer(ctx context.Context, change store.Change) error {
 		Generation: change.Generation, Token: change.ID, For: change.For, Until: change.Until, By: formatShift(change.By),
 	}
 	name := change.Key + "." + change.Target
-	if _, isNATSSchedule := message.ScheduleOf(change.Key); isNATSSchedule {
+	if _, isNATSSchedule := message.ParseScheduleName(change.Key); isNATSSchedule {
 		name = change.Key
 	}
 	subjectOf := func(n message.Names) string { return n.TimerCall(string(change.Verb)) + name }

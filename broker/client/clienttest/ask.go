@@ -52,7 +52,7 @@ type answer struct {
 	Due     time.Time `json:"due,omitzero"`
 }
 
-// execute executes a request. ShiftText is for a move. Refusal is the reason of a bad request, or empty.
+// execute executes a request. ShiftText is the shift of a move. Refusal is the reason of a bad request, or empty.
 func (f *Fake) execute(verb, subject, shiftText string) (reply answer, refusal string) {
 	lastEntry, _ := f.lastEntry(subject)
 	e := entry.Parse(f.policy, lastEntry.Incoming)

@@ -25,9 +25,9 @@ type Fake struct {
 	mu       sync.Mutex // guards the fields below; not held while a handler runs
 	now      time.Time
 	streams  map[string]*stream
-	timers   map[string]state // by subject
-	requests []Request        // in the order of acceptance
-	pending  []Request        // sorted by due time, then by acceptance
+	timers   map[string]storedEntry // by subject
+	requests []Request              // in the order of acceptance
+	pending  []Request              // sorted by due time, then by acceptance
 	letters  []Letter
 	handlers []handler
 	failure  error // the error of every publish and request; nil if they succeed
@@ -69,7 +69,7 @@ func New(t testing.TB, cfg client.Config) *Fake {
 func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
 	f := &Fake{
-		now: now, streams: make(map[string]*stream), timers: make(map[string]state),
+		now: now, streams: make(map[string]*stream), timers: make(map[string]storedEntry),
 		plainDurations: make(map[string]bool),
 	}
 	c, err := client.NewOn(store{f}, cfg)

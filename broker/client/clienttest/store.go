@@ -164,8 +164,8 @@ func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetst
 	return f, nil
 }
 
-// Stored returns a pending message, even in the intake, as if no broker had read the message yet.
-func (s store) Stored(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
+// ReadMessage returns a pending message, even in the intake, as if no broker had read the message yet.
+func (s store) ReadMessage(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if in, ok := s.stream(name).messages[sequence]; ok {

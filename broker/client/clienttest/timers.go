@@ -17,19 +17,19 @@ import (
 
 const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 
-// A state is the last message of a timer's subject.
-type state struct {
+// A storedEntry is the last message of a timer's subject.
+type storedEntry struct {
 	message.Incoming
-	until    time.Time // time of the entry's removal; zero while the timer is pending
-	runStart time.Time // time of storage of the first set of a debounced run; zero for other timers
+	removalTime time.Time // time of the entry's removal; zero while the timer is pending
+	runStart    time.Time // time of storage of the first set of a debounced run; zero for other timers
 }
 
 // lastEntry returns the last entry of a timer. Ok is false if the timer has no entry.
-func (f *Fake) lastEntry(subject string) (state, bool) {
+func (f *Fake) lastEntry(subject string) (storedEntry, bool) {
 	e, ok := f.timers[subject]
-	if ok && !e.until.IsZero() && !f.now.Before(e.until) {
+	if ok && !e.removalTime.IsZero() && !f.now.Before(e.removalTime) {
 		delete(f.timers, subject)
-		return state{}, false
+		return storedEntry{}, false
 	}
 	return e, ok
 }
@@ -49,9 +49,9 @@ func (f *Fake) checkExpected(subject string, h message.Header) error {
 // setLast makes an entry the last entry of its subject. The entry that it replaces will not fire.
 func (f *Fake) setLast(in message.Incoming) entry.Entry {
 	f.pending = slices.DeleteFunc(f.pending, func(r Request) bool { return r.Subject == in.Subject })
-	e, stored := entry.Parse(f.policy, in), state{Incoming: in}
+	e, stored := entry.Parse(f.policy, in), storedEntry{Incoming: in}
 	if e.Kind == entry.Cancel {
-		stored.until = f.now.Add(timerHistory)
+		stored.removalTime = f.now.Add(timerHistory)
 	}
 	if e.Debounced() {
 		lastEntry, _ := f.lastEntry(in.Subject)
@@ -82,7 +82,7 @@ func (f *Fake) fire(r Request) bool {
 		}
 	}
 	in := f.newMessage(r.Stream, r.Subject, r.parsed.OverHeader(r.Sequence, r.Sequence, outcome), nil)
-	f.timers[r.Subject] = state{Incoming: in, until: f.now.Add(timerHistory)}
+	f.timers[r.Subject] = storedEntry{Incoming: in, removalTime: f.now.Add(timerHistory)}
 	return fires
 }
 
@@ -106,8 +106,8 @@ func (f *Fake) replace(stream, subject string, header message.Header, body []byt
 
 func (s store) MaxPayload() int64 { return maxPayload }
 
-// Last reads the last entry of a timer.
-func (s store) Last(_ context.Context, _, subject string) (message.Incoming, error) {
+// ReadLast reads the last entry of a timer.
+func (s store) ReadLast(_ context.Context, _, subject string) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e, ok := s.lastEntry(subject); ok {

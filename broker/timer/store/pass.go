@@ -19,7 +19,7 @@ type pass struct {
 // passes returns the scans that find all entries that f may match. A filter for one key reads only the entries of that
 // key. The subject of a schedule does not contain its target: a filter for targets reads the headers of all schedules.
 func (f Filter) passes(names message.Names) (all []pass) {
-	if subject, ok := message.ScheduleOf(f.Key); ok && !strings.Contains(f.Key, "*") {
+	if subject, ok := message.ParseScheduleName(f.Key); ok && !strings.Contains(f.Key, "*") {
 		if f.hasPrefix(subject) && message.ValidPattern(subject) && !strings.Contains(subject, ">") {
 			all = append(all, pass{filter: names.ScheduleSubject(subject)})
 		}

@@ -133,7 +133,7 @@ func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, erro
 
 // isSchedule reports whether the change is about a schedule.
 func (a *attempt) isSchedule() bool {
-	_, ok := message.ScheduleOf(a.Key)
+	_, ok := message.ParseScheduleName(a.Key)
 	return ok
 }
 

@@ -114,7 +114,7 @@ func (t *Timers) Read(ctx context.Context, key, target string) (timer.State, err
 }
 
 func (t *Timers) check(c Change) *message.Problem {
-	if subject, ok := message.ScheduleOf(c.Key); ok && c.Verb != timer.Set {
+	if subject, ok := message.ParseScheduleName(c.Key); ok && c.Verb != timer.Set {
 		return entry.CheckSchedule(t.Policy, subject)
 	}
 	if problem := entry.CheckKey(c.Key); problem != nil {
