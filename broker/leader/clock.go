@@ -8,14 +8,16 @@ const (
 	// the difference is at most 50 µs. The server takes more than 50 µs to store a publish, so no delivery is early. In
 	// half a minute, the difference would be 15 ms.
 	Trust = 100 * time.Millisecond
-	// freshness is the age below which a message's timestamp is a proof. The offset of the last answer determines the age.
+	// freshness is the age below which a message's timestamp is a proof. The offset of the last answer is used to compute
+	// the age.
 	freshness = time.Millisecond
 )
 
 // Clock estimates the time of one stream's leader. The estimate is a lower bound: if an answer that was received at the
 // local time r has the leader's time ts, then at the local time now the leader's clock shows at least ts + (now − r).
 // The estimate uses the largest such bound within Trust. The estimate lags by the travel time of the fastest answer,
-// about 100 µs on a local network. The timestamp of a message that was just stored is also a bound, without a request.
+// about 100 µs on a local network. The timestamp of a message that was just stored also gives such a bound, without a
+// request.
 //
 // Steps of the local wall clock do not matter, because Clock uses only differences of the monotonic clock. The
 // monotonic clock stops while a machine is suspended: see [Clock.Suspended].
@@ -84,8 +86,8 @@ func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
 	}
 }
 
-// Offset returns the offset of the leader's clock, given that this clock showed shown when the local clock showed
-// local. The offset is the leader's time minus the sum of base and the monotonic time since base.
+// Offset returns the offset of the leader's clock, which showed shown when the local clock showed local. The offset is
+// the leader's time minus the sum of base and the monotonic time since base.
 func (c *Clock) Offset(shown Time, local time.Time) time.Duration {
 	return shown.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
 }

@@ -3,10 +3,10 @@
 // whether a delivery is early.
 //
 // The local host has another clock. Local times are of type time.Time, and times of the leader's clock are of type
-// [Time], so the compiler distinguishes them. Only [Clock] knows the offset between the two clocks. Other code uses
-// only durations with both clocks. The times in a message are of type time.Time, with a comment that names their clock;
-// [At] converts such a time to a leader's time. The project treats the clocks of all streams' leaders as one clock: the
-// leaders are servers of one cluster, and their clocks differ only as far as the synchronisation permits.
+// [Time], so the compiler distinguishes them. Only [Clock] knows the offset between the two clocks. In other code, only
+// durations are common to both clocks. The times in a message are of type time.Time, with a comment that names their
+// clock; [At] converts such a time to a leader's time. The project treats the clocks of all streams' leaders as one
+// clock: the leaders are servers of one cluster, and their clocks differ only as far as the synchronisation permits.
 //
 // # When the leaders' clocks differ
 //

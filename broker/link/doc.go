@@ -5,9 +5,9 @@
 //
 // # Invariants
 //
-//   - While Watch runs, the other methods of States call no method of a connection.
-//   - Each request to JetStream goes to a stream's leader, because a lagging replica may answer a direct get. Only
-//     timers are read by direct gets, on the connection for reading: see package timer/role.
+//   - While Watch runs, ControlUp and Online call no method of a connection.
+//   - Except for reads of timers, each request to JetStream goes to a stream's leader: a lagging replica may answer a
+//     direct get. Timers are read by direct gets, on the connection Links.Read: see package timer/role.
 //
 // # Tried and rejected
 //

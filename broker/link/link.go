@@ -25,7 +25,7 @@ func Inbox(nc *nats.Conn) string {
 	return cmp.Or(nc.Opts.InboxPrefix, strings.TrimSuffix(nats.InboxPrefix, "."))
 }
 
-// Status is the state of a connection.
+// Status describes a connection in the status of the broker.
 type Status struct {
 	Name       string `json:"name"`
 	Up         bool   `json:"up"`

@@ -11,8 +11,8 @@
 //     subjects when the configured levels change, the configured bounds, and the marks of seals if they are missing. A
 //     subject moves from stream to stream, and never belongs to two.
 //   - Any other difference is reported and not changed (Drift), because an operator may have had a reason.
-//   - The broker finds the stream of a level that is no longer configured by its marks, and serves it until it is
-//     empty.
+//   - If a level is no longer configured, the broker finds the level's stream by the marks, and serves the stream until
+//     it is empty.
 //   - A seal is the signature by which brokers recognise their own messages. The secret of the seals is kept in the
 //     metadata of every stream, so that it is lost only if all streams are lost (Secrets).
 //

@@ -113,7 +113,7 @@ func (s Spec) checkPromises(d *drifts, cfg jetstream.StreamConfig) {
 	d.check(cfg.AllowMsgCounter, permanentFatal,
 		"allow_msg_counter is set: every message without a counter would be refused; want it off")
 	d.check(s.Kind.IsLane() && consumers > 0 && consumers < InactiveThreshold, fatal,
-		"consumer_limits.inactive_threshold is %s: no broker could create a consumer; want none, or %s",
+		"consumer_limits.inactive_threshold is %s: no broker could create a consumer; want none, or at least %s",
 		consumers, InactiveThreshold)
 	d.check(cfg.NoAck, fatal, "no_ack is set: publishers cannot know that a message is stored")
 }
@@ -136,15 +136,15 @@ func (s Spec) checkRisks(d *drifts, cfg jetstream.StreamConfig) {
 	}
 	d.check(s.Kind.IsLane() && cfg.MaxConsumers > 0 && cfg.MaxConsumers < minConsumers, warning,
 		"max_consumers is %d: a broker must create a consumer in addition to those of its predecessors; "+
-			"want none, or %d", cfg.MaxConsumers, minConsumers)
+			"want none, or at least %d", cfg.MaxConsumers, minConsumers)
 	d.check(s.MaxMsgSize > 0 && (cfg.MaxMsgSize <= 0 || cfg.MaxMsgSize > s.MaxMsgSize), warning,
-		"max_msg_size is %d, more than %d: larger messages are accepted but cannot be moved", cfg.MaxMsgSize, s.MaxMsgSize)
+		"max_msg_size is %d, want at most %d: larger messages are accepted but cannot be moved", cfg.MaxMsgSize, s.MaxMsgSize)
 	d.check(exceeds(cfg.MaxMsgs, s.MaxMsgs), warning,
 		"max_msgs is %d, want %d: more is accepted than configured", cfg.MaxMsgs, s.MaxMsgs)
 	d.check(exceeds(cfg.MaxBytes, s.MaxBytes), warning,
 		"max_bytes is %d, want %d: more is accepted than configured", cfg.MaxBytes, s.MaxBytes)
 	d.check(cfg.Duplicates < s.Duplicates, warning,
-		"duplicate_window is %s, less than %s", cfg.Duplicates, s.Duplicates)
+		"duplicate_window is %s, want at least %s", cfg.Duplicates, s.Duplicates)
 	if missing := Subtract(s.Subjects, cfg.Subjects); len(missing) > 0 {
 		d.check(true, provisionFixes, "does not listen on %d of its %d subjects, such as %s",
 			len(missing), len(s.Subjects), missing[0])

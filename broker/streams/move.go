@@ -77,7 +77,7 @@ func (m *move) release(ctx context.Context, giver string, subjects ...string) er
 		delete(m.giver, s)
 	}
 	cfg.Subjects = Subtract(cfg.Subjects, subjects)
-	if len(cfg.Subjects) == 0 { // a stream needs at least one subject; the last one is the subject of hops, which stays
+	if len(cfg.Subjects) == 0 { // a stream needs a subject: the last planned subject, which is that of hops, stays
 		plannedSubjects := m.planned[giver].Subjects
 		cfg.Subjects = plannedSubjects[len(plannedSubjects)-1:]
 	}

@@ -95,7 +95,7 @@ func (p Provisioner) skipLeaderless(want []Spec) []Spec {
 	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.leaderless[s.Stream] })
 }
 
-// apply creates the streams, and changes the existing ones.
+// apply creates missing streams, and changes existing ones.
 func (p Provisioner) apply(ctx context.Context, want, found []Spec, infos map[string]*jetstream.StreamInfo) error {
 	planned := make(map[string]Spec, len(want))
 	for _, s := range want {

@@ -20,10 +20,10 @@ import (
 //
 // Every stream has the secret, so that it is lost only with all streams. The provisioner writes it when it creates a
 // stream, and into a stream without a secret. It never replaces a secret. Two instances that provision at the same time
-// may each generate a secret. If both create a stream, the server accepts one request. Each of them changes existing
-// streams one by one, and reads each stream immediately before it writes that stream's metadata. So one instance can
-// overwrite the secret of the other in at most one stream, and every secret that was ever used is in some stream. The
-// brokers accept the seals of all these secrets, and seal with the secret of the intake.
+// may each generate a secret. If both create the same stream, the server accepts one request. Each of them changes
+// existing streams one by one, and reads each stream immediately before it writes that stream's metadata. So one
+// instance can overwrite the secret of the other in at most one stream, and every secret that was ever used is in some
+// stream. The brokers accept the seals of all these secrets, and seal with the secret of the intake.
 
 // upgradeTime is the time for which older brokers, which do not seal, may run in parallel with newer brokers.
 const upgradeTime = time.Hour
@@ -113,8 +113,8 @@ func (s Seals) lacks(marks Seals) bool {
 	return s.Secret == "" && marks.Secret != "" || s.SealStart.IsZero() && !marks.SealStart.IsZero()
 }
 
-// wantedSeals returns the marks that all streams should have. If no existing stream has the time from which messages
-// are sealed, older brokers may still run and send messages without seals.
+// wantedSeals returns the marks that all streams should have. If streams exist, and none has the time from which
+// messages without a seal are refused, older brokers may still run: then that time is upgradeTime from now.
 func (p Provisioner) wantedSeals(found []Spec, infos map[string]*jetstream.StreamInfo) Seals {
 	secrets, start := Secrets(found)
 	marks := Seals{SealStart: start}

@@ -22,7 +22,7 @@ func (s Stranded) String() string {
 }
 
 // FindStranded finds stranded messages in all streams. It assumes that a running broker has a consumer on at least one
-// lane. A running broker has no consumer only while the next message of each lane is due much later.
+// lane. The assumption does not hold while the next message of every lane is due much later.
 func FindStranded(prefix string, infos map[string]*jetstream.StreamInfo) []Stranded {
 	found := make(map[string]*Stranded)
 	served := make(map[string]bool)

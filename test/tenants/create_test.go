@@ -57,7 +57,7 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("ready after %s, want immediately", took)
 			}
-			if got := log.CountPrefix("the streams should change, but the broker's user may not"); got != tt.refused {
+			if got := log.CountPrefix("the streams need a change, but the broker's user may not"); got != tt.refused {
 				t.Errorf("logged %d times that a right is missing, want %d", got, tt.refused)
 			}
 			c.Publish("delay.5s.orders.x", "")

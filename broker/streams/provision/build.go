@@ -84,15 +84,15 @@ func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec
 		if d.Fatal {
 			return nil, fmt.Errorf("%w: %s", ErrDrift, d)
 		}
-		b.log.Warn("the configuration of a stream differs from the wanted configuration; the broker serves it",
+		b.log.Warn("the configuration of a stream differs from the wanted configuration; the broker serves the stream",
 			"stream", d.Stream, "what", d.Difference)
 	}
 	return b.selectLanes(found), nil
 }
 
 // useUnchanged uses the existing streams for a user who may not create or change them. Refused is the permission error.
-// If a stream is missing, the returned error wraps refused. If existing streams should only change, as when the levels
-// change, the broker serves them unchanged, until a user with the permission makes the change.
+// If a stream is missing, the returned error wraps refused. If existing streams only need a change, such as after a
+// change of the levels, the broker serves them unchanged.
 func (b *Builder) useUnchanged(
 	ctx context.Context, verifier streams.Provisioner, want []streams.Spec, refused error,
 ) ([]streams.Spec, []streams.Drift, error) {
@@ -101,7 +101,7 @@ func (b *Builder) useUnchanged(
 	case errors.Is(err, streams.ErrMissingStreams):
 		err = fmt.Errorf("%w; %w", err, refused)
 	case err == nil:
-		b.log.Warn("the streams should change, but the broker's user may not change them; the broker serves them "+
+		b.log.Warn("the streams need a change, but the broker's user may not change them; the broker serves them "+
 			"unchanged. Grant the permission, or run delaybroker provision as a user who has it", "err", refused)
 	}
 	return found, drift, err
@@ -168,7 +168,7 @@ func (b *Builder) provisionRequired(
 	return found, drift, nil
 }
 
-// warnOfStranded logs messages that no broker delivers because their broker had another prefix.
+// warnOfStranded warns of messages that no broker reads, in streams of another prefix.
 func (b *Builder) warnOfStranded(infos map[string]*jetstream.StreamInfo) {
 	for _, s := range streams.FindStranded(b.cfg.Prefix, infos) {
 		b.log.Warn("messages of another prefix wait, and no broker reads them: "+

@@ -27,7 +27,7 @@ type Keyring struct {
 	wg         sync.WaitGroup                                // running reads of these streams
 
 	mu          sync.Mutex    // guards the fields below
-	marks       streams.Seals // the secret and the time for the metadata of a new stream
+	marks       streams.Seals // for the metadata of a new stream
 	lastAttempt time.Time     // local time at which the last read began
 	lastRead    time.Time     // local time at which the last successful read began
 	reading     bool          // a read is running
@@ -111,8 +111,8 @@ func (k *Keyring) readSecrets() {
 	}
 }
 
-// Recognizes reports whether a broker wrote found, with the id and the hop in the header sent. Otherwise a client may
-// have stored found under the same id.
+// Recognizes reports whether a broker wrote the message found, and found has the id and the hop of the header sent.
+// Otherwise a client may have stored found under the same id.
 func (k *Keyring) Recognizes(sent message.Header, found jsapi.Message) bool {
 	header, err := found.Header()
 	if err != nil || !k.Policy.Names.BrokerOnly(found.Subject) {

@@ -19,7 +19,7 @@ const (
 	// startBackoff is the time between two attempts while JetStream does not answer.
 	startBackoff = time.Second
 	// leaderTimeout is the time for which Start waits for streams without a leader. An election takes at most 9 s. After
-	// leaderTimeout, the broker starts without the streams that have no majority, and serves the others.
+	// leaderTimeout, the broker starts, and serves the streams that have a leader.
 	leaderTimeout = 15 * time.Second
 	// startLogInterval is the minimum time between two log lines about failed attempts.
 	startLogInterval = 10 * time.Second
