@@ -64,8 +64,8 @@ the streams of killed runs. The broker has the settings of the environment, exce
   pending  messages that wait: memory, and the time until a new broker is ready after a kill
   idle     no messages
   timers   named timers. They are set, then some are cancelled by entries of the client (cancelled/s) and by requests to
-           the broker (requested/s), and some are moved. All others are due at one instant. Then timers are due evenly,
-           --timers a second, together with --rate plain messages a second (even p99 ms, plain p99 ms).
+           the broker (requested/s), and some are moved. All others are due at one instant. In the even phase
+           after that, --timers timers and --rate plain messages are due in each second (even p99 ms, plain p99 ms).
   rounds   recurring timers, all due at the same instants: --every 10s with --for 20s is two rounds of each
 
 With --beside, the sides run in turns, on the same server. The side scheduler is the server's own message scheduling.
@@ -81,13 +81,13 @@ counts as lost.
 
 The columns in ms are lateness, except those that begin with ack or ready. CPU us is the CPU time of server and broker
 together for one message, in microseconds. --wide shows the two separately, and more columns. ack is the time until a
-publish is acknowledged, promised the lateness relative to the message's Delay-Due, passes the number of lanes that
-stored a message, and peak MB the maximum memory of the broker.
+publish is acknowledged. promised is the lateness relative to the message's Delay-Due. passes is the number of lanes
+that stored a message. peak MB is the maximum memory of the broker.
 
 The sidecar is the broker or the pipeline. server B and sidecar B are bytes of memory for each waiting message. ready ms
 is the time from the start of a broker until it is ready, after a kill of another broker. server idle % and sidecar
-idle % are CPU time while no message is due, in per cent of one core. requested/s are timers that the broker cancels on
-request. even p99 ms is the lateness of timers that are due one after the other.
+idle % are CPU time while no message is due, in per cent of one core. requested/s is the number of timers that the
+broker cancels on request in a second. In the even phase, 99 of 100 timers are late by less than even p99 ms.
 
 exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arguments or settings`,
 		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
@@ -111,7 +111,7 @@ exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arg
 
 func (o *benchOptions) addFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second; for timers, plain messages together with the even timers")
+	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second; for timers, plain messages in the even phase")
 	f.DurationVar(&o.duration, "for", 0, "duration of the publishing; for pending, idle and rounds, of the measurement")
 	f.IntVar(&o.plan.Count, "count", 0, "number of messages, in scenarios without a rate; number of timers")
 	f.IntVar(&o.plan.CancelPercent, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
@@ -142,7 +142,7 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 		return plan, err
 	}
 	var problems []error
-	given := func(flag string) bool {
+	isGiven := func(flag string) bool {
 		if !cmd.Flags().Changed(flag) {
 			return false
 		}
@@ -160,21 +160,21 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 		{"rounds", &o.plan.Rounds, &plan.Rounds}, {"cancel", &o.plan.CancelPercent, &plan.CancelPercent},
 		{"timers", &o.plan.TimerRate, &plan.TimerRate},
 	} {
-		if given(number.flag) {
+		if isGiven(number.flag) {
 			*number.to = *number.from
 		}
 	}
-	if given("for") {
+	if isGiven("for") {
 		plan.Duration = o.duration
 	}
-	if given("every") {
+	if isGiven("every") {
 		plan.Interval = o.plan.Interval
 	}
-	if given("delay") {
+	if isGiven("delay") {
 		plan.Delays, err = bench.ParseDelays(o.delay)
 		problems = append(problems, err)
 	}
-	if given("to") {
+	if isGiven("to") {
 		plan.Core = o.target == "core"
 		if !plan.Core && o.target != "stream" {
 			problems = append(problems, fmt.Errorf("--to %q: want stream or core", o.target))

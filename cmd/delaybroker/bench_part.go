@@ -35,11 +35,11 @@ type benchParts struct {
 	probes     string // address of the broker's probes, which show that a killed broker is back
 }
 
-// command returns the command of a part. The process gets the environment without the withheld settings.
+// command returns the command of a part. The process gets the environment, except the settings that b withholds.
 func (b benchParts) command(part bench.Part) *exec.Cmd {
 	cmd := exec.Command(b.executable, "bench-part", string(part))
 	for _, variable := range os.Environ() {
-		if name, _, _ := strings.Cut(variable, "="); !b.withheld(name) {
+		if name, _, _ := strings.Cut(variable, "="); !b.withholds(name) {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
@@ -50,10 +50,10 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// withheld reports whether a setting is kept from the processes of the run. Two brokers cannot share some settings, and
-// DELAY_TARGETS and DELAY_RATE would restrict the run. If the run has its own server, the settings that name a server
-// are withheld too.
-func (b benchParts) withheld(name string) bool {
+// withholds reports whether the processes of the run do not get a setting. Two brokers cannot share some settings, and
+// DELAY_TARGETS and DELAY_RATE would restrict the run. If the run has its own server, the processes do not get the
+// settings that name another server.
+func (b benchParts) withholds(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
 		"DELAY_RATE", "DELAY_PROVISION":
@@ -168,7 +168,7 @@ func (l *readyLog) Write(p []byte) (int, error) {
 }
 
 // benchHost returns the server to measure, and the commands of the other processes of the run. If the settings name no
-// server, benchHost starts a temporary server, which end stops.
+// server, benchHost starts a temporary server. The function end stops that server.
 func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
 	cfg, err := settings.Read()
 	if err != nil {

@@ -26,8 +26,8 @@ const about = `Deliver NATS messages later: a message to delay.30m.orders.expire
 afterwards. Without a command, delaybroker runs serve.
 
 Environment variables configure all commands: "delaybroker serve --help" lists them. Commands that connect use NATS_URL
-(default 127.0.0.1:4222) or NATS_CONTEXT, and its credentials. The flags --server, --context and --creds replace these
-variables.
+(default 127.0.0.1:4222), with NATS_CREDS or other credentials, or NATS_CONTEXT. The flags --server, --context and
+--creds replace these variables.
 
 exit codes: 0 done, 1 failed, 2 bad arguments or settings`
 

@@ -71,7 +71,7 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	return f, nil
 }
 
-// check returns an error unless either --all or a flag that selects letters is given.
+// check returns an error if neither --all nor a flag that selects letters is given, or if both are given.
 func (c letterChoice) check() error {
 	switch isEmpty := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
 	case isEmpty && !c.all:

@@ -22,11 +22,11 @@ import (
 // maxEdits is the maximum number of letters edited in one run. Their bodies are in memory.
 const maxEdits = 100
 
-// An editedLetter identifies the letter of an edit. The time distinguishes it from a letter with the same number in a
-// stream that was created again.
+// An editedLetter identifies the letter of an edit. If the stream was created again, the time distinguishes the letter
+// from an earlier letter with the same sequence.
 type editedLetter struct {
 	sequence uint64
-	at       int64 // Unix nanoseconds
+	at       int64 // time of the dead letter, in Unix nanoseconds
 }
 
 func newEditedLetter(l deadletter.Letter) editedLetter {

@@ -20,7 +20,7 @@ type letterRun struct {
 	deadLetters
 	*inspect.LetterWork
 	dryRun  bool
-	skipped []inspect.LetterOutcome // outcomes of selected letters that LetterWork excludes
+	skipped []inspect.LetterOutcome // outcomes of the selected letters that are not in LetterWork
 }
 
 // letterSummary is printed at the end of a run. After a failure, it counts the letters done so far.
@@ -91,8 +91,8 @@ func (a *app) deadRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm",
 		Short: "Remove dead letters permanently",
-		Long: `Remove dead letters permanently: their messages will never be delivered. Unlike a purge, it does not remove
-letters that are stored while it runs.
+		Long: `Remove dead letters permanently: their messages will never be delivered. Unlike a purge, the command does not
+remove letters that are stored while it runs.
 
 exit codes: 0 all selected letters were removed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker dead rm --code bad_time --until 7d --dry-run

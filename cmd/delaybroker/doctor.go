@@ -102,9 +102,9 @@ const (
 	minFindingText  = 20  // minimum columns of a detail, even in a narrow terminal
 )
 
-// printFindings prints each finding as a paragraph beside its check and its state, with the advice below. The lines fit
-// the terminal, or 80 columns if there is none: details have hundreds of characters, and people read them in mails and
-// pagers.
+// printFindings prints each finding as a paragraph beside its check and its state, with the advice below. A detail has
+// hundreds of characters, so it is broken into lines that fit the terminal. Without a terminal, the lines fit 80
+// columns, because people read the findings in mails and pagers.
 func (a *app) printFindings(findings []doctor.Finding) {
 	names, states := len("check"), len("state")
 	for _, f := range findings {

@@ -73,12 +73,13 @@ func parseMoment(text string) (time.Time, error) {
 // noBound is the upper bound of a flag that has none.
 const noBound = math.MaxInt
 
-// addCountFlag adds a flag for a whole number from low to high, both included. Without the flag, the number is initial.
+// addCountFlag adds a flag for a whole number from low to high, both included. Without the flag, the number is
+// fallback.
 func addCountFlag[N int | uint64](
-	f *pflag.FlagSet, value *N, name, short string, initial, low, high int, usage string,
+	f *pflag.FlagSet, value *N, name, short string, fallback, low, high int, usage string,
 ) {
-	*value = N(initial)
-	f.VarP(&parsedFlag[N]{value: value, kind: "int", text: strconv.Itoa(initial), parse: func(text string) (N, error) {
+	*value = N(fallback)
+	f.VarP(&parsedFlag[N]{value: value, kind: "int", text: strconv.Itoa(fallback), parse: func(text string) (N, error) {
 		n, err := strconv.Atoi(text)
 		switch {
 		case err == nil && n >= low && n <= high:

@@ -39,7 +39,7 @@ If no record is found and none is missing, no such message was delivered.
 
 at        time of the delivery, by the clock of the NATS server
 outcome   delivered, or the code of the dead letter that the message became
-late      time since the message was due; at a target with a rate, since its reserved time
+late      time since the message was due; for a message that waited for a turn at a rate, time since the turn
 attempts  deliveries that the target answered
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
@@ -69,7 +69,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			return d, err
 		})
 	addFlag(f, &o.From, "from", "continue after the end of an earlier search", journal.ParsePlace)
-	f.IntVar(&o.Limit, "limit", defaultRecords, "maximum number of records; 0 for all, only with --json")
+	f.IntVar(&o.Limit, "limit", defaultRecords, "maximum number of records; with --json, 0 for all")
 	return c
 }
 

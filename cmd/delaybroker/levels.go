@@ -28,8 +28,8 @@ func (a *app) levelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "levels",
 		Short: "Show the lanes: pending and overdue messages, and owners",
-		Long: `Show the lanes and the number of dead letters. Each lane is one stream. An idle lane is empty and has a reader.
-The command only counts idle lanes.
+		Long: `Show the lanes and the number of dead letters. Each row is one stream; the lanes of pauses share one. An idle
+lane is empty and has a reader. Without --all, the command only counts idle lanes.
 
 head due in  time until the first message is due at its target
 overdue      time since the first message should have left the lane
@@ -128,7 +128,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 	}
 	dropState := 2
 	if !slices.ContainsFunc(v.Lanes, func(l inspect.Lane) bool { return l.State != inspect.Serving }) {
-		dropState = 6 // the first column that a narrow terminal loses, since all lanes are serving
+		dropState = 6 // a narrow terminal loses this column first, because all states are the same
 	}
 	s := a.Sheet([]terminal.Column{
 		{Name: "lane"}, {Name: "delay"}, {Name: "pending"},
@@ -173,7 +173,7 @@ func laneCells(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.Instance == "":
-	case l.Owner == "", l.Owner == inspect.OwnerReads: // the lane of a pause has an instance, but no reader
+	case l.Owner == "", l.Owner == inspect.OwnerReads: // the lane of a pause has no reader, so Owner is empty
 		owner = l.Instance
 	default:
 		owner += ": " + l.Instance
@@ -185,11 +185,11 @@ func laneCells(l inspect.Lane, now time.Time) []any {
 }
 
 // formatDueIn formats the time until a message is due. It returns a dash if due is zero. If the message will become a
-// dead letter, it returns the reason in dead.
-func formatDueIn(dead string, due, now time.Time) string {
+// dead letter, it returns the code of that letter, deadCode.
+func formatDueIn(deadCode string, due, now time.Time) string {
 	switch {
-	case dead != "":
-		return "dead: " + dead
+	case deadCode != "":
+		return "dead: " + deadCode
 	case due.IsZero():
 		return "-"
 	case due.After(now):

@@ -18,8 +18,8 @@ import (
 )
 
 // connect connects to a server for an interactive command.
-func (a *app) connect(ctx context.Context, to links.Access) (*nats.Conn, error) {
-	return links.Connect(ctx, to, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
+func (a *app) connect(ctx context.Context, access links.Access) (*nats.Conn, error) {
+	return links.Connect(ctx, access, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
 }
 
 // withSession connects, and runs a command with a session, until the command ends or is interrupted.

@@ -18,9 +18,9 @@ func (a *app) pauseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pause [PATTERN]",
 		Short: "Pause the targets of a pattern, or list the paused patterns",
-		Long: `Pause the targets of a pattern. Messages that become due for them wait in the streams until the pattern is
-resumed, even if brokers restart. The wait does not count as an attempt. When the command succeeds, every running
-instance has confirmed the pause, and sends nothing to these targets.
+		Long: `Pause the targets of a pattern. Messages that become due for these targets wait in the streams until the
+pattern is resumed, even if brokers restart. The wait does not count as an attempt. When the command succeeds, every
+running instance has confirmed the pause, and sends nothing to these targets.
 
 Patterns may overlap: a target is paused while at least one pattern matches it. Delay-Expires continues to run, and is
 checked when the target is resumed.

@@ -45,11 +45,11 @@ due in    time until the delivery, or until the next attempt of a refused messag
 bytes     size of the body
 attempts  refused attempts so far
 
-The command reads at most --most headers. In a level, it reads only the messages that may be due before the last line.
-In the intake and the retry lanes, which have no order, it reads all messages. So each page reads messages of the
-earlier pages again. With --target, the command reads fewer headers. If there are more messages, the command prints a
-cursor for the next page. The cursor is a time and a Delay-Id, and stays valid when messages move from lane to lane. A
-message that moves while the command runs may be missing: repeat the command.
+The command reads at most --most headers. In a level, it reads only the messages that may be due before the last
+listed one. In the intake and the retry lanes, which have no order, it reads all messages. So each page reads messages
+of the earlier pages again. With --target, the command reads fewer headers. If there are more messages, the command
+prints a cursor for the next page. The cursor is a time and a Delay-Id, and stays valid when messages move from lane to
+lane. A message that moves while the command runs may be missing: repeat the command.
 
 Times are by the server's clock. A message cannot be cancelled by its Delay-Id: see COOKBOOK.md.
 
@@ -128,9 +128,9 @@ func (a *app) printGaps(l inspect.PendingList, query inspect.PendingQuery, flags
 
 // gapLines describes the gaps of the list: streams without an answer and, for a target, messages whose target is in a
 // header.
-func gapLines(silent []string, hasHeaderTargets bool) (lines []string) {
-	if len(silent) > 0 {
-		lines = append(lines, "left out: "+strings.Join(silent, ", "))
+func gapLines(silentStreams []string, hasHeaderTargets bool) (lines []string) {
+	if len(silentStreams) > 0 {
+		lines = append(lines, "left out: "+strings.Join(silentStreams, ", "))
 	}
 	if hasHeaderTargets {
 		lines = append(lines, "left out: messages with their target in a header (DELAY_HEADER_TARGETS)")

@@ -21,9 +21,9 @@ func (a *app) provisionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "provision",
 		Short: "Create the missing streams, and report differences",
-		Long: `Create the missing streams, and set the subjects of each, as serve does unless DELAY_PROVISION=verify.
-The command also sets the bounds of DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES in existing streams, and adds the
-metadata of sealed messages if it is missing. It reports all other differences. Use the command if a job has the
+		Long: `Create the missing streams, and correct the subjects of the existing ones. With DELAY_PROVISION=create, serve
+does the same. The command also sets the bounds of DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES in existing streams,
+and adds the metadata of seals if it is missing. It reports all other differences. Use the command if a job has the
 permission to create streams, and the broker does not.
 
 Run the command with the brokers' settings, since it reads them from its own environment. With --dry-run it shows the

@@ -96,8 +96,8 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	}
 	return a.withSession(cmd.Context(), c, func(ctx context.Context, s *inspect.Session) error {
 		p.Session = s
-		if ago, past := o.when.past(now); past {
-			fmt.Fprintf(a.Err, "--at %s is %s ago: the message is delivered immediately\n", o.when.at, text.Span(ago))
+		if age, ok := o.when.age(now); ok {
+			fmt.Fprintf(a.Err, "--at %s is %s ago: the message is delivered immediately\n", o.when.at, text.Span(age))
 		} else if until := header.Get(message.HeaderUntil); until != "" && request.Due.Before(now) {
 			fmt.Fprintf(a.Err, "%s %s is in the past: the message is delivered immediately\n", message.HeaderUntil,
 				text.Printable(until, 100))
@@ -140,7 +140,7 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	return body, nil
 }
 
-// deliveryTime is the requested time of delivery: one of the three is set.
+// deliveryTime is the requested time of delivery. Exactly one field is not empty.
 type deliveryTime struct {
 	in    string // a duration
 	at    string // RFC 3339
@@ -169,8 +169,8 @@ func (w deliveryTime) subject(names message.Names, target string) (string, error
 	return names.At(message.TimeToken(t), target), nil
 }
 
-// past reports whether --at is in the past, and by how much.
-func (w deliveryTime) past(now time.Time) (ago time.Duration, ok bool) {
+// age returns the time since --at. Ok is false if --at is not in the past.
+func (w deliveryTime) age(now time.Time) (age time.Duration, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, w.at)
 	return now.Sub(t), err == nil && t.Before(now)
 }

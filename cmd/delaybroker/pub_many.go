@@ -11,7 +11,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// pubAll publishes the message count times. It shows the stored messages even if a publish failed.
+// pubAll publishes count copies of the message. It shows the stored messages even if a publish failed.
 func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) error {
 	bar := a.Bar("messages", count)
 	defer bar.Stop()

@@ -98,7 +98,8 @@ func addTargetFlag(c *cobra.Command, target *string) {
 // errNoSchedule is returned when there is no schedule with a name.
 var errNoSchedule = errors.New("there is no schedule with that name")
 
-// findTarget finds the target of a schedule, unless target has it. A schedule in nats-server's format needs no target.
+// findTarget returns target. If target is empty, findTarget returns the target of the only schedule with the name. A
+// schedule in nats-server's format needs no target.
 func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
 	if _, ok := message.ParseScheduleName(name); ok {
 		return target, nil
@@ -197,7 +198,7 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 		Short: "Show one schedule, with its headers, its body and its last runs",
 		Long: `Show one schedule, with its headers, its body and its last runs. With --json, the body is base64.
 
-The runs come from the journal (DELAY_JOURNAL). They exclude a round in retry, which is not complete.
+The runs come from the journal (DELAY_JOURNAL). A round that the broker still retries is not among them.
 
 ` + outcomeCodes,
 		Example: "  delaybroker schedules show nightly --runs 20",

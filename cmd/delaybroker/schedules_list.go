@@ -33,7 +33,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 				err := a.listSchedules(ctx, timers.ListRecurring(ctx, f))
 				if mayNotRead(ctx, timers) {
-					return errMayNotRead // the broker's answer may follow, since the refused first page had no output
+					return errMayNotRead // nothing is printed yet, so the caller can print a broker's answer
 				}
 				return err
 			})

@@ -29,7 +29,8 @@ func serve(ctx context.Context, stderr io.Writer) error {
 	unknown := settings.Unknown()
 	cfg, err := settings.Read()
 	if err != nil {
-		for _, u := range unknown { // not logged, since the settings have no log; a misspelt name may have caused err
+		// Without valid settings, there is no log for these warnings. A misspelt name may be the cause of err.
+		for _, u := range unknown {
 			fmt.Fprintln(stderr, "delaybroker:", u)
 		}
 		return err

@@ -95,8 +95,8 @@ func (a *app) timersMoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
 		Short: "Move one timer to another time, or shift all that match",
-		Long: `Move one timer to another time, or shift all that match. The body and the headers are kept, the generation is
-new. A move of a schedule moves only the pending round. The following rounds keep their times.
+		Long: `Move one timer to another time, or shift all that match. The timer keeps its body and headers, and gets a
+new generation. A move of a schedule moves only the pending round. The following rounds keep their times.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers move order-42 orders.expire --in 15m
@@ -142,7 +142,7 @@ func (o timerSelection) selectsMany(args []string) (all bool, err error) {
 	return false, nil
 }
 
-// moveFlags has the requested time of a move: one of the three is set.
+// moveFlags has the requested time of a move. Exactly one field is not empty.
 type moveFlags struct{ in, at, by string }
 
 func (m moveFlags) change(all bool) (change store.Change, err error) {

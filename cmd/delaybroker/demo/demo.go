@@ -100,8 +100,8 @@ func show(ctx context.Context, p *terminal.Printer, url string) error {
 	return board.watch(ctx, arrivals)
 }
 
-// subscribe sends the messages of a stream and of a plain subscriber to arrivals. Both subscriptions end with the
-// connection.
+// subscribe sends to arrivals the messages that a stream or a plain subscriber receives. Both subscriptions end with
+// the connection.
 func subscribe(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, arrivals chan<- arrival) error {
 	_, err := nc.Subscribe(coreTargets+">", func(m *nats.Msg) { arrivals <- newArrival(m.Subject, m.Header) })
 	if err != nil {

@@ -42,8 +42,8 @@ type Spec struct {
 	PreventDelete bool `yaml:"preventDelete"`
 }
 
-// Limits are the limits of a stream. Zero and empty mean no limit. MaxAge is always written, since NACK's control loop
-// would otherwise set a year.
+// Limits are the limits of a stream. A field without a value means no limit. MaxAge is always written, since NACK's
+// control loop would otherwise set a year.
 type Limits struct {
 	MaxMsgSize    int32  `yaml:"maxMsgSize"`
 	MaxPerSubject int64  `yaml:"maxMsgsPerSubject,omitempty"`
@@ -73,7 +73,8 @@ func Manifest(c jetstream.StreamConfig) Stream {
 	}
 }
 
-// discardName returns the name of a policy in NACK's API. Its String method returns DiscardNew or DiscardOld.
+// discardName returns the name of a policy in NACK's API. The policy's String method returns other names: DiscardNew
+// and DiscardOld.
 func discardName(d jetstream.DiscardPolicy) string {
 	if d == jetstream.DiscardNew {
 		return "new"

@@ -41,7 +41,7 @@ func begin(parent context.Context, log *slog.Logger) *lifetime {
 }
 
 // endSignals waits for signalWindow, and restores the default handling of signals. From then on, a signal kills the
-// process. If the parts stop earlier, endSignals returns and leaves the handling to end.
+// process. If the parts stop earlier, endSignals only returns, and the method end restores the handling.
 func (l *lifetime) endSignals() {
 	select {
 	case <-l.finished:
@@ -58,7 +58,8 @@ func (l *lifetime) failure() error {
 	return nil
 }
 
-// end ends ctx with err, which may be nil, and waits for running. The caller has stopped all other parts.
+// end ends ctx with err, which may be nil, and waits for the goroutines in running. The caller has stopped all other
+// parts.
 func (l *lifetime) end(err error) {
 	l.fail(err)
 	close(l.finished)

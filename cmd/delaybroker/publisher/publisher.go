@@ -51,9 +51,9 @@ type Published struct {
 	Duplicate bool      `json:"duplicate,omitempty"` // it was already stored, under its Nats-Msg-Id
 }
 
-// Publish publishes the message count times, and calls stored for each stored message, possibly concurrently. Publish
-// ends at the first failure, after the publishes in flight have ended. It publishes the first message alone, to find
-// out whether the server allows the publish and the request of storedTime.
+// Publish publishes count copies of the message, and calls stored for each stored message, possibly concurrently.
+// Publish ends at the first failure, after the publishes in flight have ended. It publishes the first message alone,
+// to find out whether the server allows the publish and the request of storedTime.
 func (p *Publisher) Publish(ctx context.Context, count int, stored func(Published) error) error {
 	if err := p.publishFirst(ctx, stored); err != nil || count == 1 {
 		return err
@@ -64,20 +64,20 @@ func (p *Publisher) Publish(ctx context.Context, count int, stored func(Publishe
 // publishFirst publishes the message once. It has its own context from [inspect.Session.WithRefusal]: a refused request
 // of storedTime ends this context, and must not end publishRest.
 func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) error) error {
-	allowed, cancel := p.Session.WithRefusal(ctx)
+	refusalCtx, cancel := p.Session.WithRefusal(ctx)
 	defer cancel()
-	m, err := p.publishOnce(allowed)
+	m, err := p.publishOnce(refusalCtx)
 	if err != nil {
 		return err
 	}
 	return stored(m)
 }
 
-// publishRest publishes the message count times, concurrently.
+// publishRest publishes count copies of the message, concurrently.
 func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Published) error) error {
-	allowed, cancel := p.Session.WithRefusal(ctx)
+	refusalCtx, cancel := p.Session.WithRefusal(ctx)
 	defer cancel()
-	group, groupCtx := errgroup.WithContext(allowed)
+	group, groupCtx := errgroup.WithContext(refusalCtx)
 	group.SetLimit(maxInFlight)
 	for n := 0; n < count && groupCtx.Err() == nil; n++ {
 		group.Go(func() error {
@@ -89,7 +89,7 @@ func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Publ
 		})
 	}
 	err := group.Wait()
-	return cmp.Or(context.Cause(allowed), err)
+	return cmp.Or(context.Cause(refusalCtx), err)
 }
 
 // publishOnce publishes the message, and returns its due time and, if known, its id.
@@ -125,8 +125,8 @@ func (p *Publisher) Parse(stream string, sequence uint64, at time.Time) (message
 }
 
 // send publishes the message, and explains a failure. The context is from Session.WithRefusal.
-func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
-	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
+func (p *Publisher) send(refusalCtx context.Context) (*jetstream.PubAck, error) {
+	ctx, cancel := context.WithTimeout(refusalCtx, ackTimeout)
 	defer cancel()
 	m := *p.Message // a copy, because the client library may add headers
 	ack, err := p.Session.JetStream.PublishMsg(ctx, &m)
@@ -135,7 +135,7 @@ func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	case err == nil:
 		return ack, nil
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return nil, p.explainNoStream(allowed)
+		return nil, p.explainNoStream(refusalCtx)
 	case errors.Is(refusal, nats.ErrPermissionViolation):
 		return nil, fmt.Errorf("publish to %s: %w", subject, refusal)
 	case errors.Is(refusal, context.DeadlineExceeded):
