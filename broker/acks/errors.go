@@ -9,16 +9,15 @@ import (
 )
 
 var (
-	// ErrTimeout is returned when no answer came in time. The message may or may not have arrived.
+	// ErrTimeout means that no answer came in time. The message may or may not have arrived.
 	ErrTimeout = errors.New("no answer in time")
-	// ErrDisconnected is returned when the connection was lost before the answer. The message may or may not have
-	// arrived.
+	// ErrDisconnected means that the connection was lost before the answer. The message may or may not have arrived.
 	ErrDisconnected = errors.New("the connection was lost before the answer")
-	// ErrSilent is returned when the server has confirmed that it took the message, and no answer has come for 50 ms.
+	// ErrSilent means that the server has confirmed that it took the message, and that no answer has come for 50 ms.
 	// Only PublishReportingSilence passes ErrSilent to a Func, which may wait for more results. The error is a
 	// [*Silence].
 	ErrSilent = errors.New("the server took the message, and nobody answered")
-	// ErrClosed is returned when the inbox is closed before the answer.
+	// ErrClosed means that the inbox was closed before the answer.
 	ErrClosed = errors.New("the inbox was closed before the answer")
 )
 

@@ -91,7 +91,7 @@ func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	// No limit is needed: there is one answer for each publish, and the callers bound the number of publishes.
+	// No limit is needed: a publish usually has one answer, and the callers bound the number of publishes.
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func TestCheckPlanOfTimers(t *testing.T) {
 	}
 }
 
-// CancelPercent is of all timers, and a tenth of the other timers is moved.
+// CancelPercent is a percentage of all timers, and a tenth of the other timers is moved.
 func TestNumbersOfCancelledAndMovedTimers(t *testing.T) {
 	p := Plan{Scenario: Timers, Count: 100, CancelPercent: 50}
 	if got := p.cancelled(); got != 50 {

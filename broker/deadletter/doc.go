@@ -39,8 +39,8 @@
 // message.Keys). A letter with the code bad_internal is resent only with Change.Unsealed. A letter stored before seals
 // were required needs no seal.
 //
-// Store.DryRun performs the checks of a resend and stores nothing. A resend and a dry run need the letter's body,
-// because the seal covers the body.
+// Store.DryRun checks the letter and the change as a resend does, and stores nothing. A resend and a dry run need the
+// letter's body, because the seal covers the body.
 //
 // Some letters cannot be resent. The store then keeps the letter, and the error has the reason: see the sentinels.
 //

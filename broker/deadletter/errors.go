@@ -17,7 +17,7 @@ var (
 	// ErrUnproven is returned if no seal proves that a broker wrote the letter and the message in it. A client may have
 	// forged them. With Change.Unsealed, the message is resent without this proof.
 	ErrUnproven = notResendable("no seal proves that a broker wrote it")
-	// ErrMarker is returned if the letter is the marker of a named timer without a valid seal.
+	// ErrMarker is returned for a letter bad_internal that is the marker of a named timer.
 	ErrMarker = notResendable("it is the marker of a named timer, not a message")
 	// ErrNoTarget is returned if a letter has no target. Set Change.Target.
 	ErrNoTarget = notResendable("it has no target")

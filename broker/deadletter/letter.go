@@ -35,9 +35,9 @@ func newLetter(policy message.Policy, stream string, m lane.Message, headersOnly
 	return l
 }
 
-// IsMarker reports whether the letter is the marker of a named timer without a valid seal. A marker has no body, and
-// MarkerTarget in place of a target. IsMarker also returns true for an unproven empty message to a target with that
-// name.
+// IsMarker reports whether the letter is the marker of a named timer, with the code bad_internal. A marker has no body,
+// and MarkerTarget in place of a target. IsMarker also returns true for an empty letter bad_internal with a target of
+// that name.
 func (l Letter) IsMarker(n message.Names) bool {
 	addr := n.Parse(l.Subject)
 	return l.Code == message.BadInternal && l.Size == 0 && addr.Form == message.FormHop &&

@@ -87,7 +87,7 @@ func TestResent(t *testing.T) {
 		}
 		if resent.Target != tt.target || resent.Due.Sub(deathTime) != tt.due || resent.ID != l.ID ||
 			tt.change.DropExpiry && !resent.Expires.IsZero() {
-			t.Errorf("%s: got %+v, want the target %s and a due time %s after the death", tt.name, resent, tt.target, tt.due)
+			t.Errorf("%s: got %+v, want the target %s and a due time %s after the message became a dead letter", tt.name, resent, tt.target, tt.due)
 		}
 	}
 	unexpired := letter(func(l *Letter) { l.Expires = now.Add(time.Hour) })

@@ -194,8 +194,8 @@ func (s *Store) checkPresent(ctx context.Context, l Letter) error {
 	return nil
 }
 
-// store publishes a message to the lane until an answer proves that the lane has stored the message, perhaps earlier.
-// DelayID is the Delay-Id of the message.
+// store publishes a message to the lane until an answer proves that the lane has stored the message, now or in an
+// earlier resend. DelayID is the Delay-Id of the message.
 func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	stream := s.cfg.Policy.Names.RetryStream(s.cfg.Lane)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)

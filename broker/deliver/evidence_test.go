@@ -107,7 +107,7 @@ func TestJudgeAnswer(t *testing.T) {
 }
 
 // TestJudgeClaimedAnswer: an acknowledgement counts only if the target's stream may have sent it. In mode request, it
-// counts only if no stream can have sent it.
+// counts as the service's reply only if no stream can have sent it.
 func TestJudgeClaimedAnswer(t *testing.T) {
 	orders, other := &listener{name: "ORDERS", acks: true}, &listener{name: "OTHER", acks: true}
 	for _, tt := range []struct {

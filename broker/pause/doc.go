@@ -38,8 +38,8 @@
 //
 //	paused    due messages join the lane; nothing is sent
 //	resuming  the lane drains, and due messages still join its end
-//	closing   the owner found the lane empty; instances hold due messages in memory for a second, so that the last
-//	          messages of the lane are sent before them
+//	closing   the owner found the lane empty; instances hold due messages in memory for one to three seconds, so that
+//	          the last messages of the lane are sent before them
 //	over      due messages are sent to their target
 //
 // A message that has left the lane and waits elsewhere, for a retry or a turn, does not join the lane again
@@ -49,9 +49,10 @@
 //
 // An operator's command stores the new list by compare-and-set. Then it announces the list on the subject of status
 // requests, until each instance has answered with the version that it applies. The command expects answers from the
-// instances that answered before, and from the instances in the table of owners. A dead instance leaves the table
-// within six seconds. An instance applies a version when its deliverer sends nothing more to the paused targets, has
-// given back the messages that waited for them, and has the answers to all messages that it sent to them.
+// instances that answered a status request before the change, and from the instances in the table of owners. A dead
+// instance leaves the table within six seconds. An instance applies a version when its deliverer sends nothing more to
+// the paused targets, has given back the messages that waited for them, and has the answers to all messages that it
+// sent to them.
 //
 // Brokers do not announce lists. They read the record every 10 s while a target is paused, and twice a second while a
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
@@ -64,9 +65,9 @@
 // # Trust
 //
 // The record, its announcements and the answers carry a seal. A client without a secret of the broker cannot make a
-// seal. Versions only rise, and are at least the writer's time, so an old record has an old version. The reader skips
-// foreign messages on the record's subject, and removes them when there are many. A foreign message in a lane becomes a
-// dead letter when that lane is read, as in all lanes.
+// seal. Versions only rise, and are at least the writer's time, so an instance ignores an old record that a client
+// sends again. The reader skips foreign messages on the record's subject, and removes them when there are many. A
+// foreign message in a lane becomes a dead letter when that lane is read, as in all lanes.
 //
 // # Crashes
 //
@@ -93,9 +94,9 @@
 //
 // # Keys
 //
-// A record may outlive its key: it is written only when the list changes, and a pause may have no end. So an instance
-// that reads a record under another key than the first key, with which brokers seal, stores the same list again, as its
-// next version. While instances differ about the first key, each instance does so at most once in five minutes.
+// A record may outlive its key: it is written only when the list changes, and a pause may have no end. Brokers seal
+// with their first key. So an instance that reads a record under another key than the first stores the same list again,
+// as its next version. While instances differ about the first key, each instance does so at most once in five minutes.
 //
 // A record under an unknown key may be a broker's or a forger's. An instance that knows a list keeps its list and
 // writes it back. An instance that starts uses such records only if there is no record that it can open. In that case

@@ -40,7 +40,7 @@ type Keeper struct {
 
 	resealTime time.Time // local time of the last resealing of the record; used by Load, and afterwards only by Run
 
-	mu      sync.Mutex // guards changes of view and changed
+	mu      sync.Mutex // guards changed, and all stores to view
 	view    atomic.Pointer[view]
 	changed chan struct{} // closed when the list changes
 }

@@ -27,7 +27,7 @@ type State string
 const (
 	Paused   State = "paused"
 	Resuming State = "resuming" // the lane drains, and due messages still join its end
-	Closing  State = "closing"  // instances hold due messages in memory until the lane is empty
+	Closing  State = "closing"  // the owner found the lane empty; instances hold due messages in memory
 	Over     State = "over"     // due messages are sent to their target
 )
 

@@ -55,8 +55,8 @@ func TestMonotone(t *testing.T) {
 		{"series", func(l *Load, step int) { l.Series *= float64(step) }},
 		{"bytes", func(l *Load, step int) { l.Bytes *= float64(step) }},
 		{"replicas", func(l *Load, step int) { l.Replicas = step }},
-		// Each delay is a level, and the load has only messages: timers could share a lane with messages of one delay,
-		// and not with messages of another delay.
+		// Each delay is a level. The load has no timers: they could share a lane with the messages, but only at one of
+		// the delays.
 		{"delay", func(l *Load, step int) {
 			l.Timers, l.Series, l.Every = 0, 0, 0
 			l.Delay = []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 24 * time.Hour}[step-1]
@@ -209,7 +209,7 @@ func TestPasses(t *testing.T) {
 		}
 	}
 	// The marker of a timer of 14 s is sent 7 s before the due time, and passes one level. The marker of a timer of 2 s
-	// is sent 1 s before the due time. 1 s is less than Ladder.Horizon, so no chain has a level, and the marker passes
+	// is sent 1 s before the due time. 1 s is less than Ladder.Horizon, so the chain is empty, and the marker passes
 	// the shortest level.
 	for delay, want := range map[time.Duration]int{14 * time.Second: 1, 2 * time.Second: 1, 105 * time.Minute: 5} {
 		l := timerLoad(1, delay)
