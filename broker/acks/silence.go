@@ -43,8 +43,8 @@ func (b *Inbox) flushLoop(ctx context.Context) {
 		b.flushQueue = nil
 		b.mu.Unlock()
 		start := time.Now()
-		flush, cancel := context.WithTimeout(ctx, flushTimeout)
-		err := b.nc.FlushWithContext(flush)
+		flushCtx, cancel := context.WithTimeout(ctx, flushTimeout)
+		err := b.nc.FlushWithContext(flushCtx)
 		cancel()
 		if err != nil {
 			continue // Run ends the publishes: immediately if the connection was lost, and otherwise at their timeouts

@@ -33,8 +33,8 @@ func (f fakeTarget) Note(_ context.Context, l *Ledger, _ uint32) error {
 // by the number of the message. CollectTurn returns the report, and the duration of the collection.
 func collectTurn(t *testing.T, lateness map[uint32][]time.Duration) (Report, time.Duration) {
 	t.Helper()
-	began := time.Now()
-	due := began.Add(time.Second)
+	startTime := time.Now()
+	due := startTime.Add(time.Second)
 	var target fakeTarget
 	for number, durations := range lateness {
 		for _, late := range durations {
@@ -48,7 +48,7 @@ func collectTurn(t *testing.T, lateness map[uint32][]time.Duration) (Report, tim
 	if err != nil {
 		t.Fatal(err)
 	}
-	elapsed := time.Since(began)
+	elapsed := time.Since(startTime)
 	result, err := plan.addLedger(Result{Side: Broker, Round: 1}, ledger)
 	if err != nil {
 		t.Fatal(err)

@@ -60,9 +60,9 @@ func (d *Delay) UnmarshalText(text []byte) error {
 	return err
 }
 
-// forMessage returns the delay of a message. It is a function of the message's number, so all sides have the same
+// messageDelay returns the delay of a message. It is a function of the message's number, so all sides have the same
 // delays.
-func (d Delay) forMessage(number int) time.Duration {
+func (d Delay) messageDelay(number int) time.Duration {
 	if !d.Random {
 		return d.Duration
 	}

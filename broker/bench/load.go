@@ -106,10 +106,10 @@ func (l Load) RunWith(
 		defer p.conn.Close()
 		publishers = append(publishers, p)
 	}
-	began := time.Now()
+	startTime := time.Now()
 	for _, p := range publishers {
 		running.Go(func() {
-			if err := p.run(ctx, began); err != nil {
+			if err := p.run(ctx, startTime); err != nil {
 				fail(err)
 			}
 		})
@@ -142,7 +142,7 @@ func (l Load) RunWith(
 	}
 	progress(accepted())
 	loaded := Loaded{
-		Rate: float64(l.Count) / time.Since(began).Seconds(), LastAnswer: time.Now().Add(l.Offset), Acks: acks.Spread(),
+		Rate: float64(l.Count) / time.Since(startTime).Seconds(), LastAnswer: time.Now().Add(l.Offset), Acks: acks.Spread(),
 	}
 	if l.Verb == Set {
 		loaded.Sequences = sequences
@@ -176,7 +176,7 @@ func (l Load) publisher(
 	return p, nil
 }
 
-func (p *publisher) run(ctx context.Context, began time.Time) error {
+func (p *publisher) run(ctx context.Context, startTime time.Time) error {
 	ticks := time.NewTicker(publishInterval)
 	defer ticks.Stop()
 	window := int64(max(1, p.load.window()/p.step))
@@ -185,7 +185,7 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 		end := len(p.publishTimes)
 		if p.load.Rate > 0 {
 			// The number of messages that all publishers together should have published by now.
-			planned := int(time.Since(began) * time.Duration(p.load.Rate) / time.Second)
+			planned := int(time.Since(startTime) * time.Duration(p.load.Rate) / time.Second)
 			end = min(end, (planned-p.first+p.step-1)/p.step)
 		}
 		for ; index < end && int64(index)-p.accepted.Load() < window; index++ {

@@ -77,11 +77,11 @@ func (t *turn) pending(ctx context.Context) (result Result, err error) {
 	result.Published, result.Idle = loaded.Rate, cost
 	if t.side == Broker {
 		t.sidecar.Kill()
-		began := time.Now()
+		startTime := time.Now()
 		if err := t.startSidecar(ctx); err != nil {
 			return Result{}, err
 		}
-		cost.ReadyMS = milliseconds(time.Since(began))
+		cost.ReadyMS = milliseconds(time.Since(startTime))
 		if err := sleep(ctx, idleTime); err != nil {
 			return Result{}, err
 		}
@@ -114,11 +114,11 @@ func (t *turn) measureIdle(ctx context.Context, cost *IdleCost) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	startTime := time.Now()
 	if err := sleep(ctx, t.plan.Duration); err != nil {
 		return err
 	}
-	elapsed := time.Since(began)
+	elapsed := time.Since(startTime)
 	end, err := t.usage()
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ func TestRandomDelayOfMessage(t *testing.T) {
 	d := Delay{Duration: time.Minute, Random: true}
 	quarters := make(map[time.Duration]int)
 	for n := range 1000 {
-		got := d.forMessage(n)
-		if got < time.Millisecond || got > time.Minute || got%time.Millisecond != 0 || got != d.forMessage(n) {
+		got := d.messageDelay(n)
+		if got < time.Millisecond || got > time.Minute || got%time.Millisecond != 0 || got != d.messageDelay(n) {
 			t.Fatalf("message %d: got %s, want a constant delay of 1ms to 1m", n, got)
 		}
 		quarters[(got-1)/(15*time.Second)]++

@@ -79,7 +79,7 @@ func (r recurringTarget) Note(ctx context.Context, l *Ledger, turn uint32) error
 		if stamped && !measured {
 			return
 		}
-		l.addArrival(turn, stamp, stamped, Arrival{Time: stored, Promised: promised(m.Headers())})
+		l.addArrival(turn, stamp, stamped, Arrival{Time: stored, Promised: promisedTime(m.Headers())})
 	})
 }
 

@@ -85,7 +85,7 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if l.Verb != "" { // the load changes timers
 		return l.change(n, number)
 	}
-	delay := l.Delays[number%len(l.Delays)].forMessage(number)
+	delay := l.Delays[number%len(l.Delays)].messageDelay(number)
 	due := now.Add(delay)
 	if !l.Due.IsZero() {
 		due = l.Due

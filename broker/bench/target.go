@@ -44,7 +44,7 @@ func (s StreamTarget) Arrived(ctx context.Context) (int, error) {
 func (s StreamTarget) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	return ReadStream(ctx, s.Stream, s.Subject, func(m jetstream.Msg, stored time.Time) {
 		stamp, stamped := ReadStamp(m.Data())
-		l.addArrival(turn, stamp, stamped, Arrival{Time: stored, Promised: promised(m.Headers())})
+		l.addArrival(turn, stamp, stamped, Arrival{Time: stored, Promised: promisedTime(m.Headers())})
 	})
 }
 
@@ -58,8 +58,8 @@ func (l *Ledger) addArrival(turn uint32, s Stamp, stamped bool, a Arrival) {
 	l.Note(a)
 }
 
-// promised returns the due time in the header Delay-Due, or zero if the header is missing or invalid.
-func promised(h nats.Header) time.Time {
+// promisedTime returns the due time in the header Delay-Due, or zero if the header is missing or invalid.
+func promisedTime(h nats.Header) time.Time {
 	due, _ := time.Parse(time.RFC3339Nano, h.Get(message.HeaderDue))
 	return due
 }
@@ -144,7 +144,7 @@ func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Durat
 
 func (s *subscribers) listen() {
 	for m := range s.messages {
-		arrival := Arrival{Time: time.Now().Add(s.offset), Received: true, Promised: promised(m.Header)}
+		arrival := Arrival{Time: time.Now().Add(s.offset), Received: true, Promised: promisedTime(m.Header)}
 		stamp, stamped := ReadStamp(m.Data)
 		s.mu.Lock()
 		s.arrivals = append(s.arrivals, receivedMessage{stamp, stamped, arrival})

@@ -17,21 +17,21 @@ const (
 	timersPerMove = 10
 )
 
-// cancelled returns the number of cancelled timers. They have the last numbers.
-func (p Plan) cancelled() int { return p.Count * p.CancelPercent / 100 }
+// cancelledTimers returns the number of cancelled timers. They have the last numbers.
+func (p Plan) cancelledTimers() int { return p.Count * p.CancelPercent / 100 }
 
-// moved returns the number of moved timers. They have the first numbers.
-func (p Plan) moved() int {
+// movedTimers returns the number of moved timers. They have the first numbers.
+func (p Plan) movedTimers() int {
 	if p.Scenario != Timers {
 		return 0
 	}
-	return (p.Count - p.cancelled()) / timersPerMove
+	return (p.Count - p.cancelledTimers()) / timersPerMove
 }
 
 // setupTime returns the time in which a slow machine sets, cancels and moves the timers.
 func (p Plan) setupTime() time.Duration {
 	const sets, requests = 5_000, 1_000 // per second, on a slow machine; for each set, a broker also publishes a marker
-	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
+	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelledTimers()/2)*time.Second/requests
 }
 
 // instants returns the number of common due times of all timers.
@@ -93,7 +93,7 @@ func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	remaining := t.plan.Count - t.plan.cancelled()
+	remaining := t.plan.Count - t.plan.cancelledTimers()
 	ledger, err := t.await(ctx, Wait{Target: t.target, Count: remaining, Due: due, Complete: func() (err error) {
 		result.Cost, err = t.costWhenIdle(ctx, start, remaining, time.Now().Add(maxCleanUp))
 		return err
@@ -110,13 +110,13 @@ func (t *turn) timers(ctx context.Context) (result Result, err error) {
 // setAndChange sets all timers, and then cancels some and moves some. For a broker, half of the cancels are requests.
 func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, err error) {
 	set := t.load(t.side, due)
-	set.Verb, set.Rate, set.Postponed = Set, 0, t.plan.moved()
+	set.Verb, set.Rate, set.Postponed = Set, 0, t.plan.movedTimers()
 	loaded, err := t.publish(ctx, set)
 	if err != nil {
 		return Result{}, err
 	}
 	result.Published, result.Acks, result.Timers = loaded.Rate, loaded.Acks, new(Phases)
-	remaining, published := t.plan.Count-t.plan.cancelled(), t.plan.cancelled()
+	remaining, published := t.plan.Count-t.plan.cancelledTimers(), t.plan.cancelledTimers()
 	if t.side == Broker {
 		published -= published / 2
 	}
@@ -127,7 +127,7 @@ func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, 
 	}{
 		{Cancel, remaining, remaining + published, &result.Timers.Cancelled},
 		{RequestCancel, remaining + published, t.plan.Count, &result.Timers.Requested},
-		{Move, 0, t.plan.moved(), &result.Timers.Moved},
+		{Move, 0, t.plan.movedTimers(), &result.Timers.Moved},
 	} {
 		if phase.first == phase.end {
 			continue

@@ -50,10 +50,10 @@ func TestCheckPlanOfTimers(t *testing.T) {
 // CancelPercent is a percentage of all timers, and a tenth of the other timers is moved.
 func TestNumbersOfCancelledAndMovedTimers(t *testing.T) {
 	p := Plan{Scenario: Timers, Count: 100, CancelPercent: 50}
-	if got := p.cancelled(); got != 50 {
+	if got := p.cancelledTimers(); got != 50 {
 		t.Errorf("got %d cancelled, want 50", got)
 	}
-	if got := p.moved(); got != 5 {
+	if got := p.movedTimers(); got != 5 {
 		t.Errorf("got %d moved, want 5", got)
 	}
 }

@@ -51,7 +51,7 @@ func (t *turn) prepare(ctx context.Context) error {
 			if !s.CachedInfo().Config.AllowMsgSchedules {
 				return fmt.Errorf("%w: nats-server %s has no schedules", ErrUnsupported, t.report.Server)
 			}
-			target.OtherMessages = t.plan.Count + t.plan.moved() // each move stores another schedule
+			target.OtherMessages = t.plan.Count + t.plan.movedTimers() // each move stores another schedule
 		}
 		t.target = target
 	}

@@ -43,8 +43,8 @@ func (e Edit) digest() string {
 	return "/edited/" + hex.EncodeToString(sum[:8])
 }
 
-// Editable returns the headers that an edit may change: the client's own headers, and the headers of its request.
-func (l Letter) Editable() message.Header {
+// EditableHeader returns the headers that an edit may change: the client's own headers, and the headers of its request.
+func (l Letter) EditableHeader() message.Header {
 	h := maps.Clone(l.User)
 	if h == nil {
 		h = make(message.Header)

@@ -93,7 +93,7 @@ func TestEditSetsTime(t *testing.T) {
 	change := Change{Edit: Edit{HeaderEdit: message.HeaderEdit{
 		Set: message.Header{"Delay-Until": {now.Add(time.Hour).Format(time.RFC3339)}},
 	}}}
-	resent, err := l.Resent(policy, change, now)
+	resent, err := l.ResentMessage(policy, change, now)
 	if err != nil || !resent.Due.Equal(now.Add(time.Hour)) {
 		t.Errorf("got due %v and %v, want the time in the edit", resent.Due, err)
 	}

@@ -76,8 +76,8 @@ func (f Filter) bounds() (first, last uint64) {
 	return slices.Min(f.Sequences), slices.Max(f.Sequences)
 }
 
-// since returns a lower bound of the timestamps of the selected letters, or the zero time.
-func (f Filter) since() time.Time {
+// minTimestamp returns a lower bound of the timestamps of the selected letters, or the zero time.
+func (f Filter) minTimestamp() time.Time {
 	earliest := f.Since
 	if len(f.IDs) > 0 && len(f.Sequences) == 0 { // a message becomes a dead letter after its acceptance
 		accepted := slices.MinFunc(f.IDs, func(a, b message.ID) int { return a.At.Compare(b.At) }).At

@@ -44,9 +44,9 @@ func (l Letter) IsMarker(n message.Names) bool {
 		addr.Target == message.MarkerTarget
 }
 
-// Resent returns the message that a resend publishes, or an ErrNotResendable with the reason. Now is the server's time.
-// The stream may still refuse the message, and the broker checks its policy again.
-func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Letter, error) {
+// ResentMessage returns the message that a resend publishes, or an ErrNotResendable with the reason. Now is the
+// server's time. The stream may still refuse the message, and the broker checks its policy again.
+func (l Letter) ResentMessage(p message.Policy, c Change, now time.Time) (message.Letter, error) {
 	resent := l.Letter
 	if l.Problem != nil {
 		return resent, fmt.Errorf("%w: %s", ErrUnreadable, l.Problem.Sentence)

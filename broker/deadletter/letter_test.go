@@ -78,7 +78,7 @@ func TestResent(t *testing.T) {
 			change: Change{DeliverNow: true}, err: ErrUnreadable},
 	} {
 		l := letter(tt.edit)
-		resent, err := l.Resent(policy, tt.change, now)
+		resent, err := l.ResentMessage(policy, tt.change, now)
 		if !errors.Is(err, tt.err) || (err != nil) != errors.Is(err, ErrNotResendable) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.err)
 		}
@@ -87,11 +87,12 @@ func TestResent(t *testing.T) {
 		}
 		if resent.Target != tt.target || resent.Due.Sub(deathTime) != tt.due || resent.ID != l.ID ||
 			tt.change.DropExpiry && !resent.Expires.IsZero() {
-			t.Errorf("%s: got %+v, want the target %s and a due time %s after the message became a dead letter", tt.name, resent, tt.target, tt.due)
+			t.Errorf("%s: got %+v, want the target %s, due %s after the letter",
+				tt.name, resent, tt.target, tt.due)
 		}
 	}
 	unexpired := letter(func(l *Letter) { l.Expires = now.Add(time.Hour) })
-	if resent, err := unexpired.Resent(policy, Change{DropExpiry: true}, now); err != nil ||
+	if resent, err := unexpired.ResentMessage(policy, Change{DropExpiry: true}, now); err != nil ||
 		!resent.Expires.Equal(unexpired.Expires) {
 		t.Errorf("an expiry in the future: got %v and %v, want %v", resent.Expires, err, unexpired.Expires)
 	}

@@ -80,7 +80,7 @@ func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 		}
 		scan := lane.Scan{
 			Conn: s.cfg.Conn, JetStream: s.cfg.JetStream, APIPrefix: s.cfg.APIPrefix, Stream: s.stream, Observer: "dead",
-			Filters: q.subjects(s.cfg.Policy.Names), Since: q.since(), To: info.State.LastSeq, HeadersOnly: q.HeadersOnly,
+			Filters: q.subjects(s.cfg.Policy.Names), Since: q.minTimestamp(), To: info.State.LastSeq, HeadersOnly: q.HeadersOnly,
 		}
 		if first, last := q.bounds(); last > 0 {
 			scan.From, scan.To = first, min(last, info.State.LastSeq)
@@ -164,7 +164,7 @@ func (s *Store) newMessage(l Letter, c Change, now time.Time) (*nats.Msg, error)
 	if l.Data == nil && l.Size > 0 {
 		return nil, errors.New("bug: resend a letter without its body")
 	}
-	letter, err := l.Resent(s.cfg.Policy, c, now)
+	letter, err := l.ResentMessage(s.cfg.Policy, c, now)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (d *Deliverer) admitLocked(dl *delivery) (r Result, ok bool) {
 	}
 	dl.target = d.targetLocked(dl.Target)
 	dl.group = dl.target.group
-	if retryAt, stalled := d.groups.stall(dl); stalled {
+	if retryAt, stalled := d.groups.stallEnd(dl); stalled {
 		return Result{Outcome: Stalled, RetryAt: retryAt}, false
 	}
 	return d.targets.pace(dl.target, dl.Message)

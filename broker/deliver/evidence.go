@@ -127,14 +127,14 @@ func judgeCore(e evidence) verdict {
 	switch {
 	case e.err != nil && !e.silent():
 		return judgeNoAnswer(e)
-	case e.nobodyThere():
+	case e.noResponder():
 		return judgeAck(e.ack)
 	}
 	return decided(Result{Outcome: Delivered})
 }
 
-// nobodyThere reports whether the answer is the server's report that nobody listens.
-func (e evidence) nobodyThere() bool { return e.answer != nil && len(e.answer.Data) == 0 && e.isAck }
+// noResponder reports whether the answer is the server's report that nobody listens.
+func (e evidence) noResponder() bool { return e.answer != nil && len(e.answer.Data) == 0 && e.isAck }
 
 // Headers of a service's error: https://github.com/nats-io/nats-architecture-and-design, ADR-32.
 const (
@@ -157,7 +157,7 @@ func judgeService(e evidence) verdict {
 	switch {
 	case code != "" || text != "":
 		return decided(Result{Outcome: Refused, Reason: strings.TrimSpace("the service says " + code + " " + text)})
-	case e.nobodyThere():
+	case e.noResponder():
 		return judgeAck(e.ack)
 	case !e.isAck, e.ack.Stream == "":
 		return decided(Result{Outcome: Delivered})
@@ -208,13 +208,13 @@ func judgeNoAnswer(e evidence) verdict {
 	case errors.Is(e.err, nats.ErrBadSubject), errors.Is(e.err, nats.ErrBadHeaderMsg):
 		return decided(Result{Outcome: Refused, Reason: e.err.Error()})
 	case e.timedOut():
-		return decided(Result{Outcome: Unknown, Err: e.err, Reason: e.whySilent()})
+		return decided(Result{Outcome: Unknown, Err: e.err, Reason: e.silenceReason()})
 	}
 	return decided(Result{Outcome: Unknown, Err: e.err})
 }
 
-// whySilent returns the reason why the silence of a target does not count as a delivery.
-func (e evidence) whySilent() string {
+// silenceReason returns the reason why the silence of a target does not count as a delivery.
+func (e evidence) silenceReason() string {
 	switch {
 	case e.mode == message.ModeStream:
 		return NoStream

@@ -52,7 +52,7 @@ func errorEvidence(mode message.Mode, err error) evidence {
 }
 
 var (
-	nobodyThere = &nats.Msg{Header: nats.Header{"Status": {"503"}}}
+	noResponder = &nats.Msg{Header: nats.Header{"Status": {"503"}}}
 	acked       = &nats.Msg{Data: []byte(`{"stream":"ORDERS","seq":7}`)}
 	full        = &nats.Msg{Data: []byte(`{"stream":"ORDERS","error":{"code":503,"err_code":10077,"description":"full"}}`)}
 	noRoom      = &nats.Msg{Data: []byte(`{"error":{"code":500,"err_code":10047,"description":"no disk"}}`)}
@@ -85,7 +85,7 @@ func TestJudgeAnswer(t *testing.T) {
 			message.ModeStream: "unknown", message.ModeAuto: "unknown",
 			message.ModeCore: "delivered", message.ModeRequest: "delivered",
 		}},
-		"nobody there": {nobodyThere, map[message.Mode]string{
+		"nobody there": {noResponder, map[message.Mode]string{
 			message.ModeStream: nobody503, message.ModeAuto: nobody503,
 			message.ModeCore: nobody503, message.ModeRequest: nobody503,
 		}},

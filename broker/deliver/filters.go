@@ -23,7 +23,7 @@ func (f *filters) add(filter string, ln *listener) {
 		token, filter, more = strings.Cut(filter, ".")
 		switch {
 		case token == ">" && !more:
-			f.tail = preferred(f.tail, ln)
+			f.tail = preferredListener(f.tail, ln)
 			return
 		case token == "*":
 			if f.star == nil {
@@ -40,7 +40,7 @@ func (f *filters) add(filter string, ln *listener) {
 			f = f.children[token]
 		}
 	}
-	f.leaf = preferred(f.leaf, ln)
+	f.leaf = preferredListener(f.leaf, ln)
 }
 
 // match returns the stream that listens on a subject, or nil. If several streams listen on the subject, match prefers
@@ -53,16 +53,16 @@ func (f *filters) match(subject string) *listener {
 		switch {
 		case child == nil:
 		case more:
-			best = preferred(best, child.match(rest))
+			best = preferredListener(best, child.match(rest))
 		default:
-			best = preferred(best, child.leaf)
+			best = preferredListener(best, child.leaf)
 		}
 	}
 	return best
 }
 
-// preferred returns a, or b if a is nil or if only b acknowledges. Each of them may be nil.
-func preferred(a, b *listener) *listener {
+// preferredListener returns a, or b if a is nil or if only b acknowledges. Each of them may be nil.
+func preferredListener(a, b *listener) *listener {
 	if a == nil || b != nil && b.acks && !a.acks {
 		return b
 	}

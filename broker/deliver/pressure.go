@@ -65,9 +65,9 @@ func (g *group) markFull(now time.Time) {
 	}
 }
 
-// stall reports whether a delivery would wait too long in one of its groups, and returns the time at which the delivery
-// should come again.
-func (gs *groups) stall(dl *delivery) (retryAt time.Time, stalled bool) {
+// stallEnd reports whether a delivery would wait too long in one of its groups, and returns the time at which the
+// delivery should come again.
+func (gs *groups) stallEnd(dl *delivery) (retryAt time.Time, stalled bool) {
 	for g := dl.group; g != nil; g = g.parent {
 		if g.stalls(dl) {
 			now := time.Now()
@@ -127,7 +127,7 @@ func (p *pressure) measure(now time.Time, hasRoom bool, windowBytes int) {
 		return
 	}
 	rate, bytes := float64(p.answers)/elapsed.Seconds(), float64(p.answersBytes)/elapsed.Seconds()
-	p.largeShare = fast(rate, bytes, windowBytes) || p.largeShare && hasRoom && p.answers > 0
+	p.largeShare = isFast(rate, bytes, windowBytes) || p.largeShare && hasRoom && p.answers > 0
 	if !p.judged && p.answers > 0 && elapsed < firstJudgement {
 		return
 	}
@@ -149,8 +149,8 @@ func (g *group) pressureEnded(now time.Time) bool {
 	return g.hasRoom() && (!p.judged && now.Sub(p.sliceStart) >= firstJudgement || now.Sub(g.lastFull) >= pressureMemory)
 }
 
-// fast reports whether a group with these rates, in messages and bytes a second, is fast.
-func fast(rate, bytes float64, windowBytes int) bool {
+// isFast reports whether a group with these rates, in messages and bytes a second, is fast.
+func isFast(rate, bytes float64, windowBytes int) bool {
 	return rate >= fastRate || bytes >= max(fastBytes, float64(windowBytes)/fastPeriod.Seconds())
 }
 
@@ -158,7 +158,7 @@ func fast(rate, bytes float64, windowBytes int) bool {
 // bound.
 func (g *group) exceeds(messages, bytes int) bool {
 	p, w := g.pressure, g.window()
-	if fast(p.rate, p.rateBytes, w.maxBytes) {
+	if isFast(p.rate, p.rateBytes, w.maxBytes) {
 		return false
 	}
 	seconds := maxQueueTime.Seconds()

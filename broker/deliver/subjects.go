@@ -38,7 +38,7 @@ func newSubjectLookup() *subjectLookup {
 // listenerKind returns the kind of stream that listens on a subject which matches no described stream. If the kind is
 // unknown, listenerKind queues the subject, so that a later call returns the kind.
 func (s *subjectLookup) listenerKind(subject string) listenerKind {
-	switch a := s.cached(subject); {
+	switch a := s.cachedAnswer(subject); {
 	case !a.valid():
 		select {
 		case s.queue <- subject:
@@ -58,7 +58,7 @@ func (s *subjectLookup) run(ctx context.Context, api jsapi.Asker) {
 		case <-ctx.Done():
 			return
 		case subject := <-s.queue:
-			if s.cached(subject).valid() {
+			if s.cachedAnswer(subject).valid() {
 				continue // the subject was queued twice
 			}
 			if listens, err := streamListens(ctx, api, subject); err == nil {
@@ -83,8 +83,8 @@ func streamListens(ctx context.Context, api jsapi.Asker, subject string) (bool, 
 	return page.Total > 0, err
 }
 
-// cached returns the cached answer for a subject, or the zero answer, which is not valid.
-func (s *subjectLookup) cached(subject string) answer {
+// cachedAnswer returns the cached answer for a subject, or the zero answer, which is not valid.
+func (s *subjectLookup) cachedAnswer(subject string) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.answers[subject]

@@ -107,7 +107,7 @@ func (ts *targets) pace(t *target, m Message) (r Result, sendNow bool) {
 	}
 	elapsed := time.Since(ts.start)
 	now := b.now(elapsed)
-	tn, valid := ts.turnOf(m.Turn)
+	tn, valid := ts.parseTurn(m.Turn)
 	valid = valid && tn.revision >= b.firstValidRevision
 	if valid && m.Repeated {
 		return Result{}, true
@@ -136,7 +136,7 @@ func (ts *targets) pace(t *target, m Message) (r Result, sendNow bool) {
 		b.lastSent = at
 		return Result{}, true
 	}
-	return Result{Outcome: Paced, RetryAt: sendAt, Turn: ts.nameOf(turn{at: at, revision: b.revision})}, false
+	return Result{Outcome: Paced, RetryAt: sendAt, Turn: ts.turnName(turn{at: at, revision: b.revision})}, false
 }
 
 // halt stops the clocks of the halted targets, and restarts the clocks of all other targets. The clock of a key does
@@ -150,13 +150,13 @@ func (ts *targets) halt(isHalted func(target string) bool) {
 	}
 }
 
-// nameOf returns the name of a turn, for a message to carry.
-func (ts *targets) nameOf(t turn) string {
+// turnName returns the name of a turn, for a message to carry.
+func (ts *targets) turnName(t turn) string {
 	return ts.pacer + "." + strconv.FormatInt(int64(t.revision), 36) + "." + strconv.FormatInt(int64(t.at), 36)
 }
 
-// turnOf parses a name that nameOf returned. Ok is false for a turn that another deliverer gave.
-func (ts *targets) turnOf(name string) (turn, bool) {
+// parseTurn parses a name that turnName returned. Ok is false for a turn that another deliverer gave.
+func (ts *targets) parseTurn(name string) (turn, bool) {
 	pacer, rest, _ := strings.Cut(name, ".")
 	revisionText, atText, ok := strings.Cut(rest, ".")
 	if pacer != ts.pacer || !ok {

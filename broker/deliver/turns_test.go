@@ -171,13 +171,13 @@ func TestTurnsOfKeys(t *testing.T) {
 func TestTurnNames(t *testing.T) {
 	ts := newTargets(Limits{}, nil)
 	for _, want := range []turn{{}, {at: 1, revision: 1}, {at: 10 * 366 * 24 * time.Hour, revision: 1 << 30}} {
-		name := ts.nameOf(want)
-		if got, ok := ts.turnOf(name); !ok || got != want || len(name) > 32 {
+		name := ts.turnName(want)
+		if got, ok := ts.parseTurn(name); !ok || got != want || len(name) > 32 {
 			t.Errorf("%s is read as %v, %v; want %v", name, got, ok, want)
 		}
 	}
 	for _, name := range []string{"", "another", "another.0.0", ts.pacer, ts.pacer + ".1", ts.pacer + ".?.1"} {
-		if got, ok := ts.turnOf(name); ok {
+		if got, ok := ts.parseTurn(name); ok {
 			t.Errorf("%q is read as %v", name, got)
 		}
 	}

@@ -167,12 +167,12 @@ func (k *Keeper) adopt(l *List) {
 // error and returns. Then the broker also delivers to paused targets: a longer wait would stop the messages for all
 // targets.
 func (k *Keeper) Load(ctx context.Context) {
-	for began := time.Now(); ; {
+	for startTime := time.Now(); ; {
 		err := k.read(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		if time.Since(began) > loadTimeout {
+		if time.Since(startTime) > loadTimeout {
 			k.cfg.Log.Error("the list of paused targets cannot be read; the broker delivers to all targets until it can be read",
 				"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			break

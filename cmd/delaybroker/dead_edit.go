@@ -156,7 +156,7 @@ func letterText(l deadletter.Letter) string {
 	if !isEditable(l.Data) {
 		comment("The body of %d bytes is not text. Text below the empty line replaces it.", l.Size)
 	}
-	headers := l.Editable()
+	headers := l.EditableHeader()
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		for _, value := range headers[name] {
 			fmt.Fprintf(&b, "%s: %s\n", name, value)
@@ -191,7 +191,7 @@ func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, er
 	if err != nil {
 		return edit, err
 	}
-	original := l.Editable()
+	original := l.EditableHeader()
 	for name, values := range edited {
 		// Values are compared without the spaces around them, including spaces that are not ASCII.
 		if !slices.EqualFunc(values, original[name], func(a, b string) bool { return a == strings.TrimSpace(b) }) {

@@ -74,7 +74,7 @@ func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (messa
 	}
 	one := deadletter.Query{Filter: deadletter.Filter{Sequences: []uint64{number}}, HeadersOnly: true}
 	for l, err := range letters.List(ctx, one) {
-		return l.Editable(), err
+		return l.EditableHeader(), err
 	}
 	return nil, nil
 }

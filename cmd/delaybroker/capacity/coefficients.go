@@ -103,7 +103,7 @@ var (
 
 type bound struct{ single, replicated float64 }
 
-func (b bound) forReplicas(replicas int) float64 {
+func (b bound) rate(replicas int) float64 {
 	if replicas > 1 {
 		return b.replicated
 	}

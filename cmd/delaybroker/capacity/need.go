@@ -89,7 +89,7 @@ func NeedOf(l Load) Need {
 		n.BrokerCPU = Cores{n.BrokerCPU.Work * brokerFactor, n.BrokerCPU.Wakes * brokerFactor}
 	}
 	n.Network = l.network(passes, timerPasses, roundPasses, rounds)
-	n.Round = l.Series / maxRounds.forReplicas(l.Replicas)
+	n.Round = l.Series / maxRounds.rate(l.Replicas)
 	n.Limits = l.limits(n, maxLaneRate(l, rounds, path, timerPath, roundPath), rounds)
 	return n
 }
@@ -133,11 +133,11 @@ func (l Load) limits(n Need, laneRate, rounds float64) (limits []Limit) {
 		}
 	}
 	const prefixes = "another DELAY_PREFIX or account"
-	add("one lane", "msg/s", laneRate, maxLane.forReplicas(l.Replicas), "other delays, or "+prefixes)
-	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.forReplicas(l.Replicas),
+	add("one lane", "msg/s", laneRate, maxLane.rate(l.Replicas), "other delays, or "+prefixes)
+	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.rate(l.Replicas),
 		"targets in several streams")
 	timers := l.Timers + rounds
-	share := l.Timers/maxTimers.forReplicas(l.Replicas) + rounds/maxRounds.forReplicas(l.Replicas)
+	share := l.Timers/maxTimers.rate(l.Replicas) + rounds/maxRounds.rate(l.Replicas)
 	// Without timers and rounds, the bound is NaN, and add skips the load of zero.
 	add("one timer stream", "timers/s", timers, timers/share, prefixes)
 	add("memory of one server", "bytes", n.ServerMemory/servers, l.Server.Memory, "more servers, and "+prefixes)
