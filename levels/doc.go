@@ -51,19 +51,20 @@
 // horizon is the shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish directly to
 // it, and for messages for which the wheel has no room.
 //
-// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more, of round numbers or of any numbers.
-// The table has the mean hops. The searches were local, so a better ladder may exist.
+// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. A search chose the fourteen among
+// about thirty round durations (round), about fifty durations (few), or all whole numbers of each unit (any). The table
+// has the mean hops. The searches were local, so a better ladder may exist.
 //
 //	horizon   levels                        0–2h   0–30d
 //	1s        the default's                 4.73    8.70
-//	1s        round numbers                 4.40    8.84
+//	1s        round                         4.40    8.84
 //	1s        any: 18s 47s 97m 28h 64h ...  4.29    8.46
 //	2s        the default's                 4.13    8.10
-//	2s        round numbers                 4.05    8.12
+//	2s        round                         4.05    8.12
 //	2s        any: 39s 43m 89m 13h 52h ...  3.90    7.75
 //	2.5s      the default's                 4.03    8.00
-//	2.5s      round numbers                 3.96    8.03
-//	2.5s      mostly round: 18s 9h 36h ...  3.91    7.95
+//	2.5s      round                         3.96    8.03
+//	2.5s      few: 18s 40s 50s 9h 36h ...   3.91    7.95
 //	3s        the default's                 3.93    7.90
 //	3s        any: 13s 44m 82m 14h 55h ...  3.79    7.43
 //	5s        the default's                 3.70    7.67

@@ -45,8 +45,8 @@ func TestHopsOfMillisecondShort(t *testing.T) {
 	}
 }
 
-// TestHopsOfLateMessages: a message passes no more levels than the worst delay up to its own, for any loss of time on
-// its way. doc.go explains the reason.
+// TestHopsOfLateMessages: a message that loses time on its way takes no more hops than the maximum for all delays up to
+// its own. doc.go explains the reason.
 func TestHopsOfLateMessages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, spec := range []string{"rocketmq", "short", "default"} {

@@ -66,9 +66,9 @@ func run(tr *Tracer) (stop func()) {
 	}
 }
 
-// ending returns a message with the given headers, each a name and a value. The message was delivered at its due time,
-// a second after its acceptance.
-func ending(headers ...string) broker.Ended {
+// endedMessage returns a message with the given headers, each a name and a value. The message was delivered at its due
+// time, a second after its acceptance.
+func endedMessage(headers ...string) broker.Ended {
 	now := time.Now()
 	h := message.Header{}
 	for pair := range slices.Chunk(headers, 2) {

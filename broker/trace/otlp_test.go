@@ -69,7 +69,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := run(tr)
-	e := ending("Traceparent", sampled)
+	e := endedMessage("Traceparent", sampled)
 	e.Target, e.Reason = "orders.\xfe", "\xff" // invalid UTF-8 must not spoil the batch
 	e.Refused, e.LastRefusal = 1, e.Due
 	tr.Ended(e)
@@ -117,7 +117,7 @@ func TestRefusedConnection(t *testing.T) {
 	}
 	stop := run(tr)
 	for range 1000 {
-		tr.Ended(ending("Traceparent", sampled))
+		tr.Ended(endedMessage("Traceparent", sampled))
 	}
 	stop()
 	wantCounts(t, tr, 0, 1000)

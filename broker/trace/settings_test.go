@@ -22,9 +22,9 @@ func TestEnabled(t *testing.T) {
 	t.Parallel()
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318"
 	for _, tt := range []struct {
-		env  []string
-		want bool
-		says string // a part of the error; empty for no error
+		env       []string
+		want      bool
+		errorText string // a part of the error; empty for no error
 	}{
 		{nil, false, ""},
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT="}, false, ""},
@@ -43,11 +43,11 @@ func TestEnabled(t *testing.T) {
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://me:secret@"}, false, "URL"},
 	} {
 		got, err := Enabled(environment(tt.env...))
-		if got != tt.want || (err != nil) != (tt.says != "") {
+		if got != tt.want || (err != nil) != (tt.errorText != "") {
 			t.Errorf("%v: got %v, %v; want %v", tt.env, got, err, tt.want)
 		}
-		if err != nil && (!strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%v: the error is %q, want %s in it", tt.env, err, tt.says)
+		if err != nil && (!strings.Contains(err.Error(), tt.errorText) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%v: the error is %q, want %s in it", tt.env, err, tt.errorText)
 		}
 	}
 }

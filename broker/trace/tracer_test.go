@@ -22,7 +22,7 @@ func TestSpanIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{}
 		tr := newTracer(t, c)
-		e := ending("Traceparent", sampled, "Tracestate", "vendor=1")
+		e := endedMessage("Traceparent", sampled, "Tracestate", "vendor=1")
 		began := e.Accepted
 		e.Due, e.At, e.Late = began.Add(2*time.Second), began.Add(9*time.Second), 7*time.Second
 		e.Hops, e.Lane, e.Stored = 3, "DELAY_RETRY_5s", began.Add(4*time.Second)
@@ -86,7 +86,7 @@ func TestDeadLetterIsAnError(t *testing.T) {
 		c := &collector{}
 		tr := newTracer(t, c)
 		stop := run(tr)
-		e := ending("traceparent", sampled)
+		e := endedMessage("traceparent", sampled)
 		e.Code, e.Reason, e.Due, e.Target = message.BadTime, "no time: \xff", time.Time{}, ""
 		tr.Ended(e)
 		stop()
@@ -121,7 +121,7 @@ func TestSampling(t *testing.T) {
 			c := &collector{}
 			tr := newTracer(t, c, envSampler+"="+tt.sampler)
 			stop := run(tr)
-			tr.Ended(ending("traceparent", header))
+			tr.Ended(endedMessage("traceparent", header))
 			stop()
 			if len(c.spans) != want {
 				t.Errorf("sampler %q, traceparent %q: %d spans, want %d", tt.sampler, header, len(c.spans), want)
@@ -130,7 +130,7 @@ func TestSampling(t *testing.T) {
 		}
 	}
 	tr := newTracer(t, &collector{})
-	e := ending("Traceparent", unsampled, "X-Other", "1")
+	e := endedMessage("Traceparent", unsampled, "X-Other", "1")
 	if n := testing.AllocsPerRun(1000, func() { tr.Ended(e) }); n != 0 {
 		t.Errorf("an unsampled message costs %v allocations, want none", n)
 	}
@@ -158,7 +158,7 @@ func TestCollectorUnavailable(t *testing.T) {
 				stop := run(tr)
 				began := time.Now()
 				for range 1000 {
-					tr.Ended(ending("traceparent", sampled))
+					tr.Ended(endedMessage("traceparent", sampled))
 				}
 				if took := time.Since(began); took != 0 {
 					t.Errorf("the calls of Ended took %s, want no time", took)
@@ -175,7 +175,7 @@ func TestCollectorUnavailable(t *testing.T) {
 				if c.wait != nil {
 					close(c.wait)
 				}
-				tr.Ended(ending("traceparent", sampled))
+				tr.Ended(endedMessage("traceparent", sampled))
 				time.Sleep(defaultDelay)
 				synctest.Wait()
 				wantCounts(t, tr, 1, 1000)
@@ -194,7 +194,7 @@ func TestQueueIsBounded(t *testing.T) {
 		stop := run(tr)
 		add := func(n int) {
 			for range n {
-				tr.Ended(ending("traceparent", sampled))
+				tr.Ended(endedMessage("traceparent", sampled))
 			}
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
@@ -223,7 +223,7 @@ func TestStopWaitsASecond(t *testing.T) {
 			tr := newTracer(t, c)
 			stop := run(tr)
 			for range 2000 {
-				tr.Ended(ending("traceparent", sampled))
+				tr.Ended(endedMessage("traceparent", sampled))
 			}
 			began := time.Now()
 			stop()
@@ -246,7 +246,7 @@ func BenchmarkEnded(b *testing.B) {
 	for name, header := range map[string]string{"sampled": sampled, "unsampled": unsampled} {
 		b.Run(name, func(b *testing.B) {
 			tr := newTracer(b, &collector{})
-			e := ending("Traceparent", header)
+			e := endedMessage("Traceparent", header)
 			b.ReportAllocs()
 			for b.Loop() {
 				tr.Ended(e)
@@ -261,7 +261,7 @@ func BenchmarkEnded(b *testing.B) {
 // BenchmarkSpan measures Run's work for a span, without encoding and sending.
 func BenchmarkSpan(b *testing.B) {
 	tr := newTracer(b, &collector{})
-	e := ending("Traceparent", sampled)
+	e := endedMessage("Traceparent", sampled)
 	parent, _ := parentOf(e.Header)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -18,7 +18,7 @@ const timerSubject = "delaytimer.key.orders.x"
 
 // timerEntry returns an entry of the timers' stream.
 func timerEntry(subject string, sequence uint64, h message.Header) message.Incoming {
-	return message.Incoming{Stream: "DELAY_TIMERS", Sequence: sequence, At: at, Subject: subject, Header: h}
+	return message.Incoming{Stream: "DELAY_TIMERS", Sequence: sequence, At: storedAt, Subject: subject, Header: h}
 }
 
 // TestSetTimer: exactly one of two headers sets the due time of a timer.
@@ -37,7 +37,7 @@ func TestSetTimer(t *testing.T) {
 			continue
 		}
 		r := e.Pending
-		if got := max(want, 0); r.Due.Sub(at) != got || r.Target != "orders.x" {
+		if got := max(want, 0); r.Due.Sub(storedAt) != got || r.Target != "orders.x" {
 			t.Errorf("%q: %+v, want due after %s", lines, r, got)
 		}
 	}
@@ -129,7 +129,7 @@ func timerSet() (*message.Keys, message.Policy, entry.Pending) {
 // firedEntry returns an entry that a broker wrote after the set, with a header and a body.
 func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incoming {
 	t.Helper()
-	k.SealMessage(timerSubject, h, []byte("body"), at)
+	k.SealMessage(timerSubject, h, []byte("body"), storedAt)
 	in := timerEntry(timerSubject, 9, wire(t, h))
 	in.Data = []byte("body")
 	return in
@@ -250,7 +250,7 @@ func FuzzTimer(f *testing.F) {
 			t.Errorf("%q: the marker is parsed as %+v, %v", subject, got, problem)
 		}
 		fired := e.FiredHeader(7, "me")
-		k.SealMessage(subject, fired, nil, at)
+		k.SealMessage(subject, fired, nil, storedAt)
 		in := timerEntry(subject, 8, wire(t, fired))
 		if got := entry.Parse(p, in); got.Kind != entry.Fired || got.Problem != nil || got.Request.ID != e.Request.ID {
 			t.Errorf("%q: the firing is parsed as %+v", subject, got)

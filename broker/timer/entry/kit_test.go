@@ -16,8 +16,8 @@ const (
 	secretTwo = "the second secret of the tests"
 )
 
-// at is when the server stored the entries of the tests.
-var at = time.Date(2026, 11, 20, 9, 0, 0, 123456789, time.UTC)
+// storedAt is when the server stored the entries of the tests.
+var storedAt = time.Date(2026, 11, 20, 9, 0, 0, 123456789, time.UTC)
 
 var policy = message.Policy{Names: mustNames("delay"), MaxDelay: 366 * 24 * time.Hour}
 
@@ -29,7 +29,9 @@ func mustNames(prefix string) message.Names {
 	return names
 }
 
-func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets, at.Add(-time.Hour)) }
+func keysOf(secrets ...string) *message.Keys {
+	return message.NewKeys(secrets, storedAt.Add(-time.Hour))
+}
 
 // policyOf returns the policy of a broker with keys.
 func policyOf(k *message.Keys) message.Policy {
@@ -70,8 +72,8 @@ func wire(t testing.TB, h message.Header) message.Header {
 func markerOf(t testing.TB, k *message.Keys, m entry.Marker, level string) message.Incoming {
 	t.Helper()
 	subject, h := policy.Names.Marker(level), m.Header()
-	k.SealMessage(subject, h, nil, at)
-	return message.Incoming{Stream: "DELAY_" + level, Sequence: 7, At: at, Subject: subject, Header: wire(t, h)}
+	k.SealMessage(subject, h, nil, storedAt)
+	return message.Incoming{Stream: "DELAY_" + level, Sequence: 7, At: storedAt, Subject: subject, Header: wire(t, h)}
 }
 
 // wantProblem fails unless p has the code, and a sentence that fits into a header and contains all hints.

@@ -211,7 +211,7 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 	if e.Problem != nil && e.Problem.Code == message.NewerFormat {
 		return e
 	}
-	before, f := e.Request, message.Fields{Block: s}
+	replaced, f := e.Request, message.Fields{Block: s}
 	table, problem := parseTable(s)
 	next := Series{
 		Table:   table,
@@ -220,16 +220,16 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 		Owner:   f.Text(message.HeaderOwner),
 	}
 	due, wait := f.Moment(message.HeaderNext, message.Optional), f.Moment(message.HeaderNextWait, message.Optional)
-	origin := before.Origin()
+	origin := replaced.Origin()
 	if f.Problem != nil || problem != nil || origin.Series == 0 || origin.Series > e.Generation || origin.Round == 0 ||
 		expectedGeneration(in.Header) != e.Generation {
 		return forgedEntry(p, in)
 	}
-	r := before
+	r := replaced
 	r.ID = message.ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String()
 	r.Due, r.RetryAt, r.Hop, r.Reservation, r.ResumedPause = due, wait, 0, "", ""
-	if !before.Expires.IsZero() {
-		r.Expires = due.Add(before.Expires.Sub(before.Due))
+	if !replaced.Expires.IsZero() {
+		r.Expires = due.Add(replaced.Expires.Sub(replaced.Due))
 	}
 	if e.Instance != "" {
 		origin.Round++
@@ -239,7 +239,7 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 	}
 	entry := Entry{
 		Kind: Set, Pending: Pending{Request: r.WithOrigin(origin), Token: e.Token, Series: &next},
-		Problem: e.Problem, Generation: in.Sequence, Instance: e.Instance, Replaced: e.Generation, ReplacedRequest: before,
+		Problem: e.Problem, Generation: in.Sequence, Instance: e.Instance, Replaced: e.Generation, ReplacedRequest: replaced,
 	}
 	if due.IsZero() {
 		entry.Kind = Paused

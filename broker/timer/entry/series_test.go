@@ -31,7 +31,7 @@ func TestSetSeries(t *testing.T) {
 			t.Errorf("%q: %+v", tt.lines, e)
 			continue
 		}
-		if got := r.Due.Sub(at); tt.want >= 0 && got != tt.want || got < 0 || r.Series.Table.String() != tt.table ||
+		if got := r.Due.Sub(storedAt); tt.want >= 0 && got != tt.want || got < 0 || r.Series.Table.String() != tt.table ||
 			r.Origin().Series != 7 || r.Origin().Round != 1 {
 			t.Errorf("%q: %+v, %s, due after %s, want %s", tt.lines, r.Origin(), r.Series.Table, got, tt.want)
 		}
@@ -85,7 +85,7 @@ func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, 
 ) message.Incoming {
 	t.Helper()
 	h := r.RoundHeader(generation, n)
-	k.SealMessage(subject, h, []byte("body"), at)
+	k.SealMessage(subject, h, []byte("body"), storedAt)
 	in := timerEntry(subject, generation+2, wire(t, h))
 	in.Data = []byte("body")
 	return in

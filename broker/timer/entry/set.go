@@ -152,7 +152,7 @@ func parseDue(p message.Policy, in message.Incoming, s message.Block) (time.Time
 
 // maxWait returns the Delay-Max-Wait of a set with a due time; zero for none.
 func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Time) (time.Duration, *message.Problem) {
-	asked, problem := s.Value(message.HeaderMaxWait)
+	value, problem := s.Value(message.HeaderMaxWait)
 	switch {
 	case problem != nil || s.Delay[message.HeaderMaxWait] == nil:
 		return 0, problem
@@ -162,13 +162,13 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 	case s.Delay[message.HeaderFor] == nil:
 		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait without Delay-For: add the delay of each set")
 	}
-	limit, err := levels.ParseDuration(asked)
+	limit, err := levels.ParseDuration(value)
 	switch {
 	case err != nil:
 		return 0, message.Problemf(message.BadTime, "Delay-Max-Wait: %v", err)
 	case limit <= 0 || limit < due.Sub(in.At):
 		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait %s: want more than zero, and at least Delay-For",
-			message.Excerpt(asked))
+			message.Excerpt(value))
 	}
 	return limit, p.CheckDelay(in.At, in.At.Add(limit))
 }

@@ -63,8 +63,8 @@ func (s Store) checkStorable(ctx context.Context, c Change) *Refusal {
 	var found struct {
 		Streams []jetstream.StreamInfo `json:"streams"`
 	}
-	asked := map[string]string{"subject": c.Schedule.Target}
-	if err := s.API.Ask(ctx, "STREAM.LIST", asked, &found); err != nil {
+	query := map[string]string{"subject": c.Schedule.Target}
+	if err := s.API.Ask(ctx, "STREAM.LIST", query, &found); err != nil {
 		return nil
 	}
 	listens := func(subjects string) bool { return message.Match(subjects, c.Schedule.Target) }

@@ -54,9 +54,9 @@ func (s *Service) description(verb micro.Verb) any {
 		stats := micro.Stats{ServiceIdentity: identity, Type: micro.StatsResponseType, Started: s.started}
 		for _, e := range s.endpoints {
 			e.mu.Lock()
-			now := e.stats
+			snapshot := e.stats
 			e.mu.Unlock()
-			stats.Endpoints = append(stats.Endpoints, &now)
+			stats.Endpoints = append(stats.Endpoints, &snapshot)
 		}
 		return stats
 	}

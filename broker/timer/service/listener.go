@@ -71,8 +71,8 @@ func (l *Listener) Serve(
 		l.pass(<-l.msgs, receive)
 	}
 	closing()
-	late := time.AfterFunc(grace, abandon)
-	defer late.Stop()
+	deadline := time.AfterFunc(grace, abandon)
+	defer deadline.Stop()
 	working.Wait()
 }
 

@@ -95,18 +95,18 @@ func (s *Service) changeTimer(ctx context.Context, r request) (any, error) {
 
 // copyDetails copies the fields for the request's verb into the change, and refuses the fields for other verbs.
 func copyDetails(change *store.Change, a RequestBody, r request) (err error) {
-	timed := a.For != "" || !a.Until.IsZero()
+	hasTime := a.For != "" || !a.Until.IsZero()
 	switch {
 	case change.Verb != timer.Retime && a.tableBody != tableBody{}:
 		return BadRequest("a time table (every, cron and so on) is only for retime")
 	case change.Verb == timer.Move:
 		return copyTime(change, a, r)
 	case change.Verb == timer.Retime && a.By == "":
-		if change.Table, err = a.table(); err == nil && timed {
+		if change.Table, err = a.table(); err == nil && hasTime {
 			err = copyTime(change, a, r)
 		}
 		return err
-	case timed || a.By != "":
+	case hasTime || a.By != "":
 		return BadRequest("for and until are only for move and retime, and by is only for move")
 	}
 	return nil
@@ -116,8 +116,8 @@ func copyDetails(change *store.Change, a RequestBody, r request) (err error) {
 func copyTime(change *store.Change, a RequestBody, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	count := 0
-	for _, given := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
-		if given {
+	for _, isSet := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
+		if isSet {
 			count++
 		}
 	}

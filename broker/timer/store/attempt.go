@@ -117,14 +117,14 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 	if err != nil || meaning == Final {
 		return true, err
 	}
-	again := a.mayBeStored && a.expected == generation
+	repeated := a.mayBeStored && a.expected == generation
 	if meaning == Doubtful {
 		a.Doubt.Add(generation)
 	}
 	if meaning == Doubtful || meaning == Replaced {
 		a.mayBeStored, a.expected = true, generation
 	}
-	if meaning != Replaced || again { // a leader that refuses twice may be deposed: wait for its successor
+	if meaning != Replaced || repeated { // a leader that refuses twice may be deposed: wait for its successor
 		WaitToRetry(ctx)
 	}
 	return false, nil
@@ -149,8 +149,8 @@ func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	if !ok {
 		return err
 	}
-	if behind := entries.State(m); rules.Decisive(behind.Entry) {
-		a.State = behind
+	if next := entries.State(m); rules.Decisive(next.Entry) {
+		a.State = next
 	}
 	return nil
 }

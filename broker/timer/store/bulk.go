@@ -79,12 +79,12 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 		}
 		return d, nil
 	}
-	for begun := 0; begun < len(page.Timers); begun += bulkParallel {
-		if begun > 0 && (ctx.Err() != nil || nearDeadline(ctx, bulkReserve)) {
-			d.Matched, d.Next = begun, page.Timers[begun-1].state.Sequence
+	for start := 0; start < len(page.Timers); start += bulkParallel {
+		if start > 0 && (ctx.Err() != nil || nearDeadline(ctx, bulkReserve)) {
+			d.Matched, d.Next = start, page.Timers[start-1].state.Sequence
 			break
 		}
-		t.changeAll(ctx, b, page.Timers[begun:min(begun+bulkParallel, len(page.Timers))], &d)
+		t.changeAll(ctx, b, page.Timers[start:min(start+bulkParallel, len(page.Timers))], &d)
 	}
 	d.At = time.Now().UTC() // for people
 	return d, nil

@@ -241,11 +241,11 @@ func (t *Timers) currentRow(ctx context.Context, r Row, upTo uint64, f Filter) (
 	if err != nil {
 		return nil, err
 	}
-	now := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
-	if now.state.Sequence <= upTo || !f.matches(now) {
+	last := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
+	if last.state.Sequence <= upTo || !f.matches(last) {
 		return nil, nil
 	}
-	return &now, nil
+	return &last, nil
 }
 
 // nearDeadline reports whether less than the reserve is left until the deadline of ctx.

@@ -10,7 +10,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestListOfReplacedEntries: an entry that was replaced since the page began is left out. A list of recurring timers
+// TestListOfReplacedEntries: an entry that is replaced after the page has begun is left out. A list of recurring timers
 // has the round that replaced that entry.
 func TestListOfReplacedEntries(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {

@@ -105,7 +105,7 @@ func (t *Timers) exactNow(ctx context.Context) (time.Time, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if asked.After(t.leaderTime.asked) { // the answer to a later question is more exact
+	if asked.After(t.leaderTime.askedAt) { // the answer to a later question is more exact
 		t.leaderTime = leaderTime{s.ServerTime, asked}
 	}
 	return s.ServerTime, nil
@@ -113,8 +113,8 @@ func (t *Timers) exactNow(ctx context.Context) (time.Time, error) {
 
 // leaderTime is a leader's answer to a question about its time.
 type leaderTime struct {
-	answer time.Time // by the leader's clock
-	asked  time.Time // local, with a monotonic reading; zero before the first question
+	answer  time.Time // by the leader's clock
+	askedAt time.Time // local, with a monotonic reading; zero before the first question
 }
 
 // upperBound returns an upper bound of the leader's time when this host's clock shows local. The bound assumes that the
@@ -122,9 +122,9 @@ type leaderTime struct {
 // machine was suspended, so that the monotonic clock stood still.
 func (l leaderTime) upperBound(local time.Time) (now time.Time, ok bool) {
 	const maxSuspension = time.Second // a shorter one cannot be distinguished from a correction of the wall clock
-	elapsed := local.Sub(l.asked)
-	suspension := local.Round(0).Sub(l.asked.Round(0)) - elapsed
-	ok = !l.asked.IsZero() && elapsed <= leader.Trust && suspension.Abs() <= maxSuspension
+	elapsed := local.Sub(l.askedAt)
+	suspension := local.Round(0).Sub(l.askedAt.Round(0)) - elapsed
+	ok = !l.askedAt.IsZero() && elapsed <= leader.Trust && suspension.Abs() <= maxSuspension
 	return l.answer.Add(elapsed), ok
 }
 

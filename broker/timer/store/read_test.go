@@ -51,7 +51,7 @@ func TestRoundMovesFromNow(t *testing.T) {
 func TestLeaderTime(t *testing.T) {
 	const ahead = time.Hour // the leader's clock, relative to this host's
 	asked := time.Now()
-	l := leaderTime{answer: asked.Add(ahead), asked: asked}
+	l := leaderTime{answer: asked.Add(ahead), askedAt: asked}
 	for _, elapsed := range []time.Duration{0, 1, time.Millisecond, leader.Trust} {
 		local := asked.Add(elapsed)
 		if now, ok := l.upperBound(local); !ok || !now.Equal(local.Add(ahead)) {
@@ -59,9 +59,9 @@ func TestLeaderTime(t *testing.T) {
 		}
 	}
 	if _, ok := l.upperBound(asked.Add(leader.Trust + 1)); ok {
-		t.Errorf("an answer to a question of %s ago counts", leader.Trust+1)
+		t.Errorf("an answer to a question of %s ago gives a bound, want none", leader.Trust+1)
 	}
 	if _, ok := (leaderTime{}).upperBound(asked); ok {
-		t.Error("there is a time before the first question")
+		t.Error("there is a bound before the first question, want none")
 	}
 }

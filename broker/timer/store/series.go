@@ -45,7 +45,7 @@ func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time)
 func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) {
 	series, round := r.Round()
 	n := entry.Next{Round: round, Table: r.Series.Table, First: series.First, Token: a.ID}
-	asked, err := a.requestedTime(now)
+	requested, err := a.requestedTime(now)
 	if err != nil {
 		return n, err
 	}
@@ -57,8 +57,8 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 		n.Round.Due = n.Table.Round(series, round.Number, round.Planned).Due
 	case timer.Retime:
 		n.Table = *a.Table
-		if !asked.IsZero() {
-			n.First = asked
+		if !requested.IsZero() {
+			n.First = requested
 		}
 		if problem := entry.CheckRecurring(a.Policy, n.Table, len(a.State.Message.Data)); problem != nil {
 			code := CodeBadRequest
@@ -80,7 +80,7 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 			return n, Refusef(CodeBadRequest,
 				"the series is paused, and no round is due: resume it first, and then move the round")
 		}
-		if n.Round.Due = asked; asked.IsZero() {
+		if n.Round.Due = requested; requested.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
 			if a.By > 0 { // an earlier time is allowed, even if it is beyond the maximum delay, as the planned time may be
 				return n, a.checkDelay(now, n.Round.Due)

@@ -70,10 +70,10 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 		return d
 	}
 	if missed && t.Missed != All {
-		skipped, left := next, more
+		skipped, found := next, more
 		next, more = t.nextFuture(s, number, from, now)
-		for ; left && (more && skipped.Before(next) || !more && !skipped.After(now)) && d.Skipped < maxCounted; d.Skipped++ {
-			skipped, left = t.Next(s.First, skipped)
+		for ; found && (more && skipped.Before(next) || !more && !skipped.After(now)) && d.Skipped < maxCounted; d.Skipped++ {
+			skipped, found = t.Next(s.First, skipped)
 		}
 	}
 	if !more {
@@ -112,15 +112,15 @@ func (t Table) Occurrences(first, after time.Time, n int) []Occurrence {
 		zone = t.spec.zone
 	}
 	var all []Occurrence
-	_, before := after.In(zone).Zone()
+	_, lastOffset := after.In(zone).Zone()
 	for len(all) < n {
 		next, ok := t.Next(first, after)
 		if !ok {
 			break
 		}
 		_, offset := next.In(zone).Zone()
-		all = append(all, Occurrence{At: next.In(zone), Shift: time.Duration(offset-before) * time.Second})
-		after, before = next, offset
+		all = append(all, Occurrence{At: next.In(zone), Shift: time.Duration(offset-lastOffset) * time.Second})
+		after, lastOffset = next, offset
 	}
 	return all
 }

@@ -16,8 +16,8 @@ func at(text string) time.Time {
 	return t
 }
 
-// TestParseSaysWhatToChange: the error names the field and what to write instead.
-func TestParseSaysWhatToChange(t *testing.T) {
+// TestParseErrors: the error names the field and what to write instead.
+func TestParseErrors(t *testing.T) {
 	for _, tt := range []struct {
 		words      Settings
 		word, says string

@@ -12,13 +12,13 @@ var decade = []struct {
 	from, to int
 }{
 	{"Europe/Berlin", 2016, 2027},
-	{"America/New_York", 2004, 2014}, // 2007: three weeks earlier
+	{"America/New_York", 2004, 2014}, // since 2007, the change in spring is three weeks earlier
 	{"Australia/Lord_Howe", 2016, 2027},
-	{"Africa/Casablanca", 2012, 2027}, // twice more a year, for Ramadan
-	{"Asia/Tehran", 2014, 2025},       // at midnight; abolished
-	{"America/Sao_Paulo", 2010, 2021}, // at midnight; abolished
-	{"Pacific/Apia", 2008, 2022},      // without a 30 December 2011
-	{"Antarctica/Troll", 2016, 2027},  // two hours
+	{"Africa/Casablanca", 2012, 2027}, // two more changes a year, for Ramadan
+	{"Asia/Tehran", 2014, 2025},       // changes at midnight, later abolished
+	{"America/Sao_Paulo", 2010, 2021}, // changes at midnight, later abolished
+	{"Pacific/Apia", 2008, 2022},      // skips 30 December 2011
+	{"Antarctica/Troll", 2016, 2027},  // changes by two hours
 }
 
 var crons = []string{
@@ -50,15 +50,15 @@ func TestTimesOfChangingClocks(t *testing.T) {
 				if got := walk(table, from, from.Add(52*time.Hour)); !slices.EqualFunc(got, want, time.Time.Equal) {
 					t.Errorf("%s in %s about %s:\n got %v\nwant %v", cron, d.zone, change.In(zone), got, want)
 				}
-				checkFromAnywhere(t, table, from, want)
+				checkNextTimes(t, table, from, want)
 			}
 		}
 	}
 }
 
-// checkFromAnywhere computes the next time from moments that are not in the table, including moments within a repeated
+// checkNextTimes computes the next time from moments that are not in the table, including moments within a repeated
 // hour.
-func checkFromAnywhere(t *testing.T, table Table, from time.Time, want []time.Time) {
+func checkNextTimes(t *testing.T, table Table, from time.Time, want []time.Time) {
 	t.Helper()
 	for at := from; len(want) > 0; at = at.Add(23 * time.Minute) {
 		for len(want) > 0 && !want[0].After(at) {
