@@ -76,7 +76,7 @@ var crashes = []crash{
 		{wait: 30 * time.Minute, until: 5 * time.Minute, then: func(c *harness.Client, _ uint64) { forgetCursor(c) },
 			back: 5 * time.Minute, expect: []time.Duration{30 * time.Minute}},
 	}},
-	{after: "firing stored, message not delivered", recovery: "the lane of the marker delivers, after the lease has moved",
+	{after: "firing stored, message not delivered", recovery: "the next owner of the marker's lane delivers",
 		ways: []way{
 			{name: "alone", wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
 				expect: []time.Duration{10 * time.Minute}},

@@ -36,7 +36,7 @@ func TestRoundMovesFromNow(t *testing.T) {
 		}
 		for _, wrong := range []time.Duration{-time.Second, time.Second} {
 			now := time.Now()
-			timers.leaderTime = leaderTime{answer: now.Add(wrong), asked: now}
+			timers.leaderTime = leaderTime{answer: now.Add(wrong), askedAt: now}
 			c = Change{Request: timer.Request{Verb: timer.Move}, Key: "k", Target: "orders.x", For: "30m"}
 			got, err := timers.Do(t.Context(), c)
 			if want := now.Add(30 * time.Minute); err != nil || !got.Due.Equal(want) {
