@@ -51,7 +51,7 @@ type backlog struct {
 	waitStart     time.Time        // local; the start of the present backlogWait; zero while no message can be sent
 	sendableSince leader.Time      // when messages became sendable
 	fullSince     time.Time        // local; when the full lane began to wait for answers; zero while it does not wait
-	slowAnswers   int              // number of unanswered publishes that are older than answerWait
+	slowAnswers   int              // number of unanswered publishes for which the lane no longer waits
 }
 
 func newBacklog(m *watermark, wake func()) *backlog { return &backlog{watermark: m, wake: wake} }

@@ -142,7 +142,7 @@ func (a *account) Limit() int64 {
 // HalfUsed reports whether the lane holds more than half of its Limit.
 func (a *account) HalfUsed() bool { return a.used > a.Limit()/2 }
 
-// wakeBelow ensures that the waiting lanes are woken when the shared bytes in use fall below used by 1/wakeShare of all
+// wakeBelow ensures that the waiting lanes are woken when the shared bytes in use fall to used less 1/wakeShare of all
 // shared bytes.
 func (b *budget) wakeBelow(used int64) {
 	at := max(0, used-b.shared/wakeShare)

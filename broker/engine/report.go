@@ -36,15 +36,15 @@ func (w *worker) report(local time.Time) {
 	w.gauge.Set(report)
 }
 
-// count requests the number of the lane's messages if the last request is older than every. It returns the time until
-// the next request. While the lane is not being read, no other source has the number.
-func (w *worker) count(local time.Time, every time.Duration) time.Duration {
-	if wait := w.clock.countedAt.Add(every).Sub(local); wait > 0 {
+// count requests the number of the lane's messages if the last request is older than interval. It returns the time
+// until the next request. While the lane is not being read, no other source has the number.
+func (w *worker) count(local time.Time, interval time.Duration) time.Duration {
+	if wait := w.clock.countedAt.Add(interval).Sub(local); wait > 0 {
 		return wait
 	}
 	w.clock.countedAt = local
 	w.requestSample()
-	return every
+	return interval
 }
 
 // countEarly counts the samples that could show early deliveries, and those that did.

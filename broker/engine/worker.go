@@ -82,8 +82,8 @@ func (woken) handle(*worker, moment) {}
 // handle permits another request for the leader's time immediately, even if the last request has just failed.
 func (reconnected) handle(w *worker, _ moment) { w.clock.retryAt = time.Time{} }
 
-// newWorker returns a worker for a lane that this instance owns by a held lease. From is the cursor at which reading
-// begins. The caller must call run.
+// newWorker returns a worker for a lane whose lease this instance holds. From is the cursor at which reading begins.
+// The caller must call run.
 func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from lease.Cursor) *worker {
 	source, clock, log := kind.source(), newLeaderClock(time.Now()), e.log.With("stream", l.Stream)
 	room := e.budget.Open(source.share)
@@ -237,7 +237,7 @@ func (w *worker) decideUntimed(m moment) {
 }
 
 // decideHalted decides about the messages that wait for the end of a closing pause. The loop calls decideHalted before
-// it sends messages from the wheel, which are due later.
+// send, because these messages are due before the messages on the wheel.
 func (w *worker) decideHalted(m moment) {
 	queue := w.flights.halted
 	w.flights.halted = nil

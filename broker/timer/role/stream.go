@@ -53,7 +53,8 @@ func (s *Stream) Entries() store.Entries {
 	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
-// MarkerAlarm returns the alarm of a marker that a level's lane has read. The marker's seal is verified.
+// MarkerAlarm returns the alarm of a marker that a level's lane has read. The caller must have verified the marker's
+// seal.
 func (s *Stream) MarkerAlarm(m entry.Marker) *Alarm {
 	id, err := message.ParseID(m.ID)
 	if err != nil {
