@@ -122,7 +122,7 @@ func searchForTimers(t *testing.T, browser context.Context, c *scene) {
 	b.run(chromedp.SendKeys(`input[name=key]`, "order-1*\r", chromedp.ByQuery))
 	b.until(`document.querySelectorAll("tbody tr").length === 11`)
 	if line, want := value[string](b, `document.querySelector(".verb code").textContent`),
-		"delaybroker timers ls --key 'order-1*' --state pending"; line != want {
+		"delaybroker timers ls --key 'order-1*' --once --state pending"; line != want {
 		t.Errorf("got the command %q, want %q", line, want)
 	}
 	if hash := value[string](b, `location.hash`); !strings.Contains(hash, "key=order-1") {

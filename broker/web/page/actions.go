@@ -135,9 +135,12 @@ func (a action) bulk() (b store.Bulk, line shell, err error) {
 			return b, nil, fmt.Errorf("%w: by: %w", errRequest, err)
 		}
 	}
+	kind := "all"
+	if a.Once {
+		kind = "once"
+	}
 	b.Filter, line, err = timerFilter(url.Values{
-		"target": {a.Target}, "key": {a.Key}, "due_after": {a.DueAfter}, "due_before": {a.DueBefore},
-		"once": {strconv.FormatBool(a.Once)},
+		"target": {a.Target}, "key": {a.Key}, "due_after": {a.DueAfter}, "due_before": {a.DueBefore}, "kind": {kind},
 	}, shell{"timers", a.Verb, "--all"})
 	return b, a.moveFlags(line), err
 }

@@ -73,7 +73,14 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	if err != nil {
 		return store.Filter{}, line, err
 	}
-	f := store.Filter{Key: v.Get("key"), OneShot: v.Get("once") == "true"}
+	f := store.Filter{Key: v.Get("key")}
+	switch kind := v.Get("kind"); kind {
+	case "", "once":
+		f.OneShot = true
+	case "all":
+	default:
+		return f, line, fmt.Errorf("%w: kind %q: want once or all", errRequest, kind)
+	}
 	if t != "" {
 		f.Targets = []string{t}
 	}

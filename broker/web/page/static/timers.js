@@ -42,21 +42,19 @@ export const timerTable = (rows, nothing, reload) => table({
 });
 
 export const timers = rowsView({
-  title: "Named timers", about: "The timers are in the order in which they were set.", path: "timers",
+  title: "Named timers", path: "timers",
+  about: "The timers are in the order in which they were set. The view Schedules has the recurring timers.",
   fields: [["key", "Key", "order-*"], targetField, ...dueFields,
     ["state", "State", "", ["pending", "paused", "fired", "cancelled", "all"]],
     ["kind", "Kind", "", ["once", "all"]], limitField],
   draw(d, params, reload) {
     const request = { all: true, key: params.key, target: params.target, due_after: params.due_after,
       due_before: params.due_before, once: params.kind !== "all" };
-    const rows = request.once ? d.timers.filter((t) => !t.recurring) : d.timers;
     return [
       params.target && (params.state ?? "pending") === "pending" && access.actions
         && el("p", { class: "acts" }, "All timers that match: ", buttons(["cancel",
           "move"].map((verb) => ({ verb, noun: "timer", all: true, request })), reload)),
-      timerTable(rows, "No timer matches.", reload),
-      rows.length < d.timers.length && el("p", { class: "quiet" },
-        `Recurring timers (${count(d.timers.length - rows.length)}) are in the view Schedules.`),
+      timerTable(d.timers, "No timer matches.", reload),
       d.next && more("timers", { ...params, after: d.next }),
     ];
   },
