@@ -33,7 +33,8 @@ func shellCommands(t *testing.T, _ context.Context, c *scene) {
 	for _, path := range []string{
 		"pending",
 		"pending?target=orders.>&due_after=10m&due_before=1h&cursor=1795335793251509046/DELAY_1s-1-1795335793251509046",
-		"where?id=DELAY_1s-1", "timers", "timers?kind=all", "timers?target=orders.*&key=order-*&due_after=1m&due_before=3h&state=all&after=5",
+		"where?id=DELAY_1s-1", "timers", "timers?kind=all",
+		"timers?target=orders.*&key=order-*&due_after=1m&due_before=3h&state=all&after=5",
 		"timer?key=shown&target=orders.shown", "schedules", "schedules?target=reports.>&key=puls*",
 		"retrying", "retrying?target=shop.>", "dead", "dead?target=shop.>", "letters",
 		"letters?code=bad_time&target=orders.>&since=2h", "letter?number=1", "targets", "dead?by=target",
