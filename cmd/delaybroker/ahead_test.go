@@ -31,7 +31,7 @@ func TestAheadOutput(t *testing.T) {
 	natstest.NoError(t, err)
 	wantParts(t, out, "DUE", "MESSAGES", "3", "4", "later", "unreadable", strings.Repeat("█", 40))
 	if strings.Contains(out, "±") {
-		t.Errorf("an exact forecast shows an error:\n%s", out)
+		t.Errorf("an exact forecast shows an error margin:\n%s", out)
 	}
 	if want := "10 messages pending, exactly\n"; !strings.HasPrefix(errs, want) ||
 		!strings.Contains(errs, "lanes without a reader") {

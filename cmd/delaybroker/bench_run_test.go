@@ -207,7 +207,7 @@ func TestBenchKilled(t *testing.T) {
 		t.Fatalf("got %d connections, want %d and those of a run", got, before)
 	}
 	natstest.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait() // the error is the kill
+	_ = cmd.Wait() // the kill causes an error
 	eventually(t, "end of its processes", func() bool { return s.NumClients() == before })
 	marked := slices.ContainsFunc(benchStreams(t, js), func(name string) bool { return strings.HasSuffix(name, "-RUN") })
 	if !marked {

@@ -77,7 +77,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A command fails if its output cannot be written. An endless command ends.
+// A command fails if its output cannot be written, and stops soon after the first failed write.
 func TestOutputFails(t *testing.T) {
 	for _, args := range []string{
 		"version", "version --json", "size --rate 10", "size --rate 10 --json", "schedules next --every 1m",

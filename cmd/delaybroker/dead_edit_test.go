@@ -22,8 +22,8 @@ func setEditor(t *testing.T, script string) {
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
-// arrived returns the message that arrived at orders.> with this sequence.
-func (o *testServer) arrived(sequence uint64) *nats.Msg {
+// targetMessage waits for the message with this sequence in the stream of orders.>, and returns the message.
+func (o *testServer) targetMessage(sequence uint64) *nats.Msg {
 	o.t.Helper()
 	eventually(o.t, "delivery", func() bool { return o.messageCount("ORDERS") >= sequence })
 	s, err := o.js.Stream(o.t.Context(), "ORDERS")
@@ -52,7 +52,7 @@ func TestDeadResendRepaired(t *testing.T) {
 	}
 	mustRunCommand(t, "new body", repair...)
 	for n := range uint64(2) {
-		m := o.arrived(n + 1)
+		m := o.targetMessage(n + 1)
 		if m.Header.Get("X-Fixed") != "yes" || string(m.Data) != "new body" {
 			t.Errorf("got %v with %q", m.Header, m.Data)
 		}
@@ -94,7 +94,7 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 	if got := o.summary(1, "resend", "--all", "--edit").String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if m := o.arrived(1); string(m.Data) != "edited" || m.Header.Get("X-New") != "1" {
+	if m := o.targetMessage(1); string(m.Data) != "edited" || m.Header.Get("X-New") != "1" {
 		t.Errorf("got %v with %q", m.Header, m.Data)
 	}
 	if got := o.messageCount("DELAY_DEAD"); got != 1 {

@@ -74,7 +74,7 @@ func TestDeadExpiry(t *testing.T) {
 	o.summary(0, "resend", "--all", "--drop-expiry")
 	eventually(t, "delivery", func() bool { return o.messageCount("ORDERS") == 1 })
 	if got := o.messageCount("DELAY_DEAD"); got != 0 {
-		t.Errorf("%d letters, want none, since it did not expire again", got)
+		t.Errorf("%d letters, want none, since the message was resent without its expiry", got)
 	}
 }
 

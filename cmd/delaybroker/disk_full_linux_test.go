@@ -38,7 +38,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	publish(t, js, "delay.5s.x", "accepted before")
 	nc.Close()
 	natstest.NoError(t, broker.Process.Kill())
-	_ = broker.Wait() // the error is the kill
+	_ = broker.Wait() // the kill causes an error
 
 	ballast := filepath.Join(dir, "ballast")
 	fillDisk(t, ballast)

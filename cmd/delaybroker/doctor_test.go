@@ -71,7 +71,7 @@ func (d diagnosis) want(check, state string, parts ...string) {
 	d.t.Errorf("got no finding %s %s %q in %+v", check, state, parts, d.Findings)
 }
 
-// wantOnly checks that all other checks are ok.
+// wantOnly fails if a check that is not in bad has a problem.
 func (d diagnosis) wantOnly(bad ...string) {
 	d.t.Helper()
 	for _, f := range d.Findings {
@@ -159,8 +159,8 @@ func TestDoctorConfiguration(t *testing.T) {
 	}
 }
 
-// If the broker on this host is not ready, doctor asks the broker again before it reports that, since the broker may be
-// starting. Doctor checks separately whether the broker's loops run, because a restart repairs a stuck loop.
+// If the broker on this host is not ready, doctor asks the broker again before it reports a problem, since the broker
+// may be starting. Doctor checks separately whether the broker's loops run, because a restart repairs a stuck loop.
 func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 	natstest.SkipShort(t)
 	if inOwnProcess(t) {

@@ -147,7 +147,8 @@ func TestJournalUsage(t *testing.T) {
 	}
 }
 
-// TestJournalSettings: a value that is not a duration is refused. The error also names the allowed word.
+// TestJournalSettings: the program refuses a duration and a size below the minimum. The error names the allowed
+// values.
 func TestJournalSettings(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_JOURNAL", "1s")

@@ -211,7 +211,7 @@ func (o *testServer) wantOutput(verb string, parts ...string) error {
 	return nil
 }
 
-// operatorIsRefused sends publishes and requests that only others may send.
+// operatorIsRefused checks that the server refuses the publishes and requests that only other users may send.
 func (o *testServer) operatorIsRefused() error {
 	nc, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("operator", "a"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))

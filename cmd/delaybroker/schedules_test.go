@@ -76,7 +76,7 @@ func TestSchedulesVerbs(t *testing.T) {
 	if view.Name != "pulse" || view.Table != "every 15m" || view.Rounds != 3 || string(view.Payload) != "tick" {
 		t.Errorf("show --json prints %+v", view)
 	}
-	wantOutcome(t, o, 4, "not_found", in("show once")...) // the timer once does not recur
+	wantOutcome(t, o, 4, "not_found", in("show once")...) // "once" is a timer that does not recur
 	wantOutcome(t, o, 4, "not_found", in("rm nobody")...)
 	wantOutcome(t, o, 0, "cancelled", in("rm pulse")...)
 	wantOutcome(t, o, 4, "not_found", in("show pulse")...)

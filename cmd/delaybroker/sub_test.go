@@ -101,7 +101,7 @@ func TestSubJSON(t *testing.T) {
 	startBroker(t)
 	next, result := runSub(t, "orders.>", "--count", "2", "--json")
 	nc, js := connectSettings(t)
-	// JSON has no header line that shows when the subscription exists. A request without a subscriber is answered at once.
+	// JSON has no header line that shows when the subscription exists. A request without a subscriber fails immediately.
 	for err := nats.ErrNoResponders; errors.Is(err, nats.ErrNoResponders); {
 		_, err = nc.Request("orders.now", []byte{0xff, 0}, 100*time.Millisecond)
 	}

@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// If a tenant may not send the requests about its own timers to JetStream, the command asks a broker, and reports that.
-// It cannot do so for the timers of others.
+// If a tenant may not send the requests about its own timers to JetStream, the command asks a broker, and reports
+// that. The tenant can neither cancel nor list the timers of another tenant.
 func TestTenantUsesTimers(t *testing.T) {
 	o := newServerWithUsers(t)
 	t.Setenv("DELAY_REPLY_PREFIXES", "_INBOX_orders")
