@@ -108,7 +108,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 // unknown, beforeOwnership returns true: this instance has not fired a timer yet.
 func (l *timersLane) beforeOwnership(w *worker, stored leader.Time) bool {
 	since, _ := w.clock.Now(l.ownedSince)
-	return !w.clock.Known() || stored.Before(since)
+	return !w.clock.HasAnswer() || stored.Before(since)
 }
 
 func (l *timersLane) deadline(_ plan, f *flight) (at leader.Time, retry bool) {
@@ -143,7 +143,7 @@ func (l *timersLane) poll(w *worker, m moment) (wait time.Duration) {
 
 // sweepIfDue begins a sweep pass through the timers' stream if a pass is due. It returns the time until the next pass.
 func (l *timersLane) sweepIfDue(w *worker, m moment) time.Duration {
-	if !w.clock.Known() || !w.reading.live() {
+	if !w.clock.HasAnswer() || !w.reading.live() {
 		return forever
 	}
 	wait, ok := l.sweep.Wait(m.now, m.local, w.reading.sample.Messages == 0 && w.reading.last.Sequence == 0)

@@ -28,7 +28,7 @@ func TestOutcome(t *testing.T) {
 		{name: "conflict", answer: refusal("10071"), want: Conflict, notStored: true},
 		{name: "another message of the subject is being stored", answer: refusal("10164"), want: Undecided, notStored: true},
 		{name: "another message with the id is being stored", answer: refusal("10158"), want: Busy},
-		{name: "the stream's queue is full", answer: refusal("10167"), want: Busy},
+		{name: "too many publishes wait", answer: refusal("10167"), want: Busy},
 		{name: "stream full", answer: refusal("10077"), want: StreamFull, notStored: true, full: true},
 		{name: "account full", answer: refusal("10002"), want: LimitReached, notStored: true, full: true},
 		{name: "server full", answer: refusal("10023"), want: LimitReached, notStored: true, full: true},

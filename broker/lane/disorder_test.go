@@ -54,10 +54,10 @@ type disorder struct {
 	removed map[string]bool // messages that were deleted in the middle
 
 	// Only the goroutine of the wire uses the fields below, except for lossPercent and hide.
-	loss        *rand.Rand
-	highest     map[string]int // the highest consumer sequence that each consumer has shown
-	lossPercent atomic.Int64   // percentage of messages from the server that get lost
-	hide        atomic.Bool    // messages of a recreated consumer get lost until the old count continues
+	loss           *rand.Rand
+	highest        map[string]int // the highest consumer sequence that each consumer has shown
+	lossPercent    atomic.Int64   // percentage of messages from the server that get lost
+	losesRecreated atomic.Bool    // messages of a recreated consumer get lost until its count has reached the old one
 }
 
 func newDisorder(t *testing.T, s *natstest.Server, seed uint64) *disorder {
@@ -77,7 +77,7 @@ func (d *disorder) lose(head, body string) bool {
 	}
 	reply := strings.Split(head[strings.Index(head, "$JS.ACK."):], ".")
 	consumer, number := reply[3], atoi(reply[6])
-	if d.hide.Load() && number <= d.highest[consumer] {
+	if d.losesRecreated.Load() && number <= d.highest[consumer] {
 		return true
 	}
 	d.highest[consumer] = number
@@ -102,7 +102,7 @@ func (d *disorder) step() {
 			}
 		}
 	case 4:
-		d.hide.Store(d.rnd.IntN(3) > 0)
+		d.losesRecreated.Store(d.rnd.IntN(3) > 0)
 		d.recreateConsumer(d.w)
 		d.o.Probe()
 	case 5:

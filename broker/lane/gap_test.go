@@ -27,7 +27,7 @@ func (r *rig) recreateConsumer(w *wire) {
 			continue // the reader has replaced the consumer
 		}
 		cfg := c.CachedInfo().Config
-		w.mute.Store(true)
+		w.losesControl.Store(true)
 		if err := r.js.DeleteConsumer(ctx, r.spec.Stream, name); err != nil {
 			r.t.Fatalf("delete the consumer: %v", err)
 		}
@@ -35,7 +35,7 @@ func (r *rig) recreateConsumer(w *wire) {
 			r.t.Fatalf("recreate the consumer: %v", err)
 		}
 		synctest.Wait()
-		w.mute.Store(false)
+		w.losesControl.Store(false)
 	}
 }
 

@@ -225,7 +225,7 @@ func TestBacksOff(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		nc := s.Connect()
-		counting := &shortLived{JetStream: s.JetStream(nc)}
+		counting := &shortLivedConsumers{JetStream: s.JetStream(nc)}
 		o := r.readerOf(ReaderConfig{Conn: nc, JetStream: counting})
 		go o.take(1 << 30)
 		time.Sleep(time.Minute)
@@ -236,13 +236,13 @@ func TestBacksOff(t *testing.T) {
 	})
 }
 
-// shortLived is a JetStream whose consumers disappear as soon as they are created.
-type shortLived struct {
+// shortLivedConsumers is a JetStream whose consumers disappear as soon as they are created.
+type shortLivedConsumers struct {
 	jetstream.JetStream
 	consumers int // number of created consumers
 }
 
-func (f *shortLived) CreateConsumer(ctx context.Context, stream string,
+func (f *shortLivedConsumers) CreateConsumer(ctx context.Context, stream string,
 	cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	f.consumers++
 	c, err := f.JetStream.CreateConsumer(ctx, stream, cfg)

@@ -19,12 +19,12 @@ import (
 // wire is a connection that loses messages from the server.
 type wire struct {
 	server *natstest.Server
-	// lose reports whether a message gets lost. Head is its protocol line, body its headers and payload.
-	lose atomic.Pointer[func(head, body string) bool]
-	mute atomic.Bool // all control messages get lost
+	// isLost reports whether a message gets lost. Head is its protocol line, body its headers and payload.
+	isLost       atomic.Pointer[func(head, body string) bool]
+	losesControl atomic.Bool // all control messages get lost
 }
 
-func (w *wire) set(lose func(head, body string) bool) { w.lose.Store(&lose) }
+func (w *wire) set(lose func(head, body string) bool) { w.isLost.Store(&lose) }
 
 // readOver starts a reader over the wire, and an owner that takes all items immediately.
 func (r *rig) readOver(w *wire) *owner {
@@ -62,10 +62,10 @@ func (w *wire) filter(down io.Writer, up io.Reader) {
 			if _, err := io.CopyN(&frame, in, int64(size)+2); err != nil {
 				return
 			}
-			if w.mute.Load() && strings.Contains(frame.String(), "NATS/1.0 ") {
+			if w.losesControl.Load() && strings.Contains(frame.String(), "NATS/1.0 ") {
 				continue
 			}
-			if lose := w.lose.Load(); lose != nil && (*lose)(head, frame.String()[len(head):]) {
+			if lose := w.isLost.Load(); lose != nil && (*lose)(head, frame.String()[len(head):]) {
 				continue
 			}
 		}

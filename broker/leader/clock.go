@@ -58,8 +58,8 @@ func (c *Clock) Base() time.Time { return c.base }
 // LastAnswer returns the local time at which the last answer was received. If there was no answer, ok is false.
 func (c *Clock) LastAnswer() (at time.Time, ok bool) { return c.answeredAt, c.answered }
 
-// Known reports whether the leader has answered.
-func (c *Clock) Known() bool { return c.answered }
+// HasAnswer reports whether the leader has answered.
+func (c *Clock) HasAnswer() bool { return c.answered }
 
 // Leader returns the name of the leader that answered last.
 func (c *Clock) Leader() string { return c.leader }

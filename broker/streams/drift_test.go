@@ -13,9 +13,9 @@ import (
 
 type config = jetstream.StreamConfig
 
-// harmful are changes of settings with which a stream could change or lose accepted messages, or never remove them.
-// Says is a part of the reported difference, or empty for a change without a report.
-var harmful = map[string]struct {
+// harmfulChanges are changes of settings with which a stream could change or lose accepted messages, or never remove
+// them. Says is a part of the reported difference, or empty for a change without a report.
+var harmfulChanges = map[string]struct {
 	change func(*config)
 	fatal  bool
 	says   string
@@ -53,8 +53,8 @@ var harmful = map[string]struct {
 	"Discard": {func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
 }
 
-// harmless are the settings that cause no such harm to accepted messages.
-var harmless = []string{
+// harmlessSettings are the settings that cause no such harm to accepted messages.
+var harmlessSettings = []string{
 	"Name", "Description", "Replicas", "Placement", "Compression", "FirstSeq", "AllowDirect", "MirrorDirect", "Metadata",
 	"Template",
 	"SubjectDeleteMarkerTTL", // needs AllowMsgTTL
@@ -68,7 +68,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
 		t.Fatalf("drift %v of the wanted configuration, want none", drift)
 	}
-	for name, tt := range harmful {
+	for name, tt := range harmfulChanges {
 		cfg := spec.Config()
 		tt.change(&cfg)
 		switch drift := spec.Drift(cfg); {
@@ -90,7 +90,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 			t.Errorf("%s: drift %v, want none", name, spec.Drift(cfg))
 		}
 	}
-	known := slices.Concat(harmless, slices.Collect(maps.Keys(harmful)))
+	known := slices.Concat(harmlessSettings, slices.Collect(maps.Keys(harmfulChanges)))
 	for field := range reflect.TypeFor[jetstream.StreamConfig]().Fields() {
 		if !slices.Contains(known, field.Name) {
 			t.Errorf("no decision about %s: can it harm accepted messages?", field.Name)

@@ -17,9 +17,9 @@ func journalSpec() Spec {
 		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
 }
 
-// journalHarmful are changes of settings with which records could be missing, or the journal could harm lanes. Says is
-// a part of the reported difference.
-var journalHarmful = map[string]struct {
+// journalHarmfulChanges are changes of settings with which records could be missing, or the journal could harm lanes.
+// Says is a part of the reported difference.
+var journalHarmfulChanges = map[string]struct {
 	change func(*config)
 	says   string
 }{
@@ -43,9 +43,9 @@ var journalHarmful = map[string]struct {
 	"AllowMsgSchedules": {func(c *config) { c.AllowMsgSchedules = true }, "headers"},
 }
 
-// journalHarmless are settings that matter for a lane and not for the journal: a reader counts a batch once even if
-// the stream has it twice, and ignores messages without a broker's seal.
-var journalHarmless = []string{
+// journalHarmlessSettings are settings that matter for a lane and not for the journal: a reader counts a batch once
+// even if the stream has it twice, and ignores messages without a broker's seal.
+var journalHarmlessSettings = []string{
 	"Duplicates", "MaxConsumers", "ConsumerLimits", "Sources", "DenyDelete", "DenyPurge", "PersistMode",
 	"DiscardNewPerSubject",
 }
@@ -56,14 +56,14 @@ func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
 	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
 		t.Fatalf("drift %v of the wanted configuration, want none", drift)
 	}
-	for name, tt := range journalHarmful {
+	for name, tt := range journalHarmfulChanges {
 		cfg := spec.Config()
 		tt.change(&cfg)
 		if drift := spec.Drift(cfg); len(drift) != 1 || drift[0].Fatal || !strings.Contains(drift[0].Difference, tt.says) {
 			t.Errorf("%s: drift %+v, want one with %q, not fatal", name, drift, tt.says)
 		}
 	}
-	known := slices.Concat(harmless, journalHarmless, slices.Collect(maps.Keys(journalHarmful)))
+	known := slices.Concat(harmlessSettings, journalHarmlessSettings, slices.Collect(maps.Keys(journalHarmfulChanges)))
 	for field := range reflect.TypeFor[jetstream.StreamConfig]().Fields() {
 		if !slices.Contains(known, field.Name) {
 			t.Errorf("no decision about %s: can it harm records?", field.Name)

@@ -13,7 +13,7 @@ import (
 
 // TestOperatorsChangesStay: the changes of an operator stay when the ladder changes.
 func TestOperatorsChangesStay(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
 		// The last two subjects only begin with the same letters as the broker's.
 		extra := []string{"mine.>", "delayed.orders.>", "delay2.30m.>"}
@@ -41,7 +41,7 @@ func TestOperatorsChangesStay(t *testing.T) {
 // TestLevelRemovedAndAdded moves a client subject from its level to the intake and back. The server refuses two streams
 // on one subject, so a move with an overlap would fail.
 func TestLevelRemovedAndAdded(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		holder := func(subject string) string {
 			name, err := js.StreamNameBySubject(t.Context(), subject)
 			if err != nil {
@@ -74,7 +74,7 @@ func TestLevelRemovedAndAdded(t *testing.T) {
 
 // TestForeignStreamsStay: streams with another prefix, or without marks, are neither found nor changed.
 func TestForeignStreamsStay(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		other := Provisioner{Streams: js, Prefix: "other", ParseDelay: provisioner(js, true).ParseDelay, MayCreate: true,
 			Roots: []string{"other"}}
 		mustProvision(t, other,
@@ -95,30 +95,30 @@ func TestForeignStreamsStay(t *testing.T) {
 	})
 }
 
-// watching calls changed after each change of a stream.
-type watching struct {
-	*counting
+// changeWatcher calls changed after each change of a stream.
+type changeWatcher struct {
+	*changeCounter
 	changed func()
 }
 
-func (w watching) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+func (w changeWatcher) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	defer w.changed()
-	return w.counting.CreateStream(ctx, cfg)
+	return w.changeCounter.CreateStream(ctx, cfg)
 }
 
-func (w watching) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+func (w changeWatcher) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	defer w.changed()
-	return w.counting.UpdateStream(ctx, cfg)
+	return w.changeCounter.UpdateStream(ctx, cfg)
 }
 
 // TestSubjectsMoveOneByOne: while levels are added and removed, at most one client subject at a time has no stream, and
 // only between two consecutive changes.
 func TestSubjectsMoveOneByOne(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "7m", "30m"))
 		for _, ladder := range [][]string{{}, {"1m", "7m", "30m"}, {"7m"}, {"1m", "30m"}} {
 			var before []string
-			streams := watching{js, func() {
+			streams := changeWatcher{js, func() {
 				var without []string
 				for _, subject := range []string{"delay.1m.x", "delay.7m.x", "delay.30m.x", "delayin.5s.x"} {
 					if _, err := js.StreamNameBySubject(t.Context(), subject); err != nil {
@@ -151,7 +151,7 @@ func (creationRefuser) CreateStream(context.Context, jetstream.StreamConfig) (je
 
 // TestRefusedStreamTakesNoSubjects: if the stream of a new level cannot be created, the intake keeps its subjects.
 func TestRefusedStreamTakesNoSubjects(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		before := configOf(t, js, "DELAY_INTAKE").Subjects
 		p := provisioner(creationRefuser{js}, true)
@@ -166,7 +166,7 @@ func TestRefusedStreamTakesNoSubjects(t *testing.T) {
 
 // TestLevelWithoutFreeSubject: a new level gets its subjects even if the intake has all of them.
 func TestLevelWithoutFreeSubject(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		natstest.Reconfigure(t, js, "DELAY_INTAKE", func(c *jetstream.StreamConfig) {
 			c.Subjects = append(c.Subjects, "delaysys.hop.7m.>")

@@ -47,26 +47,26 @@ func provisioner(js jetstream.JetStream, create bool) Provisioner {
 	}
 }
 
-// counting counts the calls that change a stream.
-type counting struct {
+// changeCounter counts the calls that change a stream.
+type changeCounter struct {
 	jetstream.JetStream
 	changes int
 }
 
-func (c *counting) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+func (c *changeCounter) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	c.changes++
 	return c.JetStream.CreateStream(ctx, cfg)
 }
 
-func (c *counting) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+func (c *changeCounter) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	c.changes++
 	return c.JetStream.UpdateStream(ctx, cfg)
 }
 
-func bubbleJS(t *testing.T, f func(t *testing.T, js *counting)) {
+func bubbleJS(t *testing.T, f func(t *testing.T, js *changeCounter)) {
 	t.Helper()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		f(t, &counting{JetStream: s.JetStream(s.Connect())})
+		f(t, &changeCounter{JetStream: s.JetStream(s.Connect())})
 	})
 }
 
@@ -99,7 +99,7 @@ func names(specs []Spec) string {
 
 // TestProvision: the first call creates all streams, and the second call changes none.
 func TestProvision(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		specs := wantedSpecs("1m", "30m")
 		for round, changes := range []int{4, 0} {
 			js.changes = 0
@@ -135,7 +135,7 @@ func TestProvision(t *testing.T) {
 // TestMissingStreams: without permission to create streams, Provision changes none, and the error names the missing
 // ones.
 func TestMissingStreams(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		js.changes = 0
 		_, _, err := provisioner(js, false).Provision(context.Background(), wantedSpecs("1m", "7m", "30m"))
@@ -162,7 +162,7 @@ func TestForeignStream(t *testing.T) {
 	} {
 		for _, create := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, create %v", tt.name, create), func(t *testing.T) {
-				bubbleJS(t, func(t *testing.T, js *counting) {
+				bubbleJS(t, func(t *testing.T, js *changeCounter) {
 					mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 					cfg := jetstream.StreamConfig{Name: "DELAY_30m", Subjects: []string{"mine.>"}, Metadata: tt.meta}
 					if _, err := js.CreateStream(context.Background(), cfg); err != nil {
@@ -195,7 +195,7 @@ func TestDrift(t *testing.T) {
 		{"an operator's choice", func(c *config) { c.Description, c.MaxBytes = "mine", 1<<30 }, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubbleJS(t, func(t *testing.T, js *counting) {
+			bubbleJS(t, func(t *testing.T, js *changeCounter) {
 				mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
 				natstest.Reconfigure(t, js, "DELAY_30m", tt.change)
 				before, changes := configOf(t, js, "DELAY_30m"), js.changes

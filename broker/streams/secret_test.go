@@ -38,7 +38,7 @@ func removeSeals(t *testing.T, js jetstream.JetStream, want []Spec) {
 func TestSecretsOfConcurrentInstances(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		for range 5 {
-			bubbleJS(t, func(t *testing.T, js *counting) {
+			bubbleJS(t, func(t *testing.T, js *changeCounter) {
 				specs := wantedSpecs("1m", "30m")
 				if !fresh {
 					mustProvision(t, provisioner(js, true), specs)
@@ -79,7 +79,7 @@ func TestSecretsOfConcurrentInstances(t *testing.T) {
 // TestSecretChangesOnlyMetadata: if the provisioner may change streams, a stream of an older broker gets a secret, and
 // is otherwise unchanged. A stream with a secret keeps that secret.
 func TestSecretChangesOnlyMetadata(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
 		removeSeals(t, js, specs)
@@ -119,7 +119,7 @@ func TestSecretChangesOnlyMetadata(t *testing.T) {
 
 // TestConfiguredSecret: with a configured secret, the streams have only the time from which seals are required.
 func TestConfiguredSecret(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		p := provisioner(js, true)
 		p.SecretConfigured = true
 		secrets, sealed := secretsOf(t, p, wantedSpecs("1m"))
@@ -149,7 +149,7 @@ func (i *interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamLi
 
 // TestSecretIsNeverOverwritten: an instance keeps the secret that another instance has just written.
 func TestSecretIsNeverOverwritten(t *testing.T) {
-	bubbleJS(t, func(t *testing.T, js *counting) {
+	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
 		removeSeals(t, js, specs)
