@@ -97,13 +97,13 @@
 // room. If the group falls silent, it has the ordinary share from the next quarter of a second on. Until the
 // outstanding messages of the silent group time out, the other groups share the other half of the window.
 //
-// If a group has no room for a message, the message waits. A group is fast if it takes 2,000 messages a second, or 8
-// MiB a second (or a quarter of the window's bytes a second, if that is more). Any number of messages may wait for a
-// fast group, so one healthy target can use the whole throughput of the broker. If a group is not fast, the deliverer
-// gives back the messages that the group would not take within three seconds, and the messages above a quarter of the
-// window. Their outcome is Stalled, with the time at which the group should have room. These messages come again from a
-// retry lane. All waiting messages of a silent group are given back, to come again after twice the time of the silence,
-// but at most after half a minute. So a slow group is kept busy, and a silent group is limited to its ordinary share.
+// If a group has no room for a message, the message waits. A group is fast if it takes 2,000 messages a second, or the
+// larger of 8 MiB and a quarter of the window's bytes a second. Any number of messages may wait for a fast group, so
+// one healthy target can use the whole throughput of the broker. If a group is not fast, the deliverer gives back the
+// messages that the group would not take within three seconds, and the messages above a quarter of the window. Their
+// outcome is Stalled, with the time at which the group should have room. These messages come again from a retry lane.
+// All waiting messages of a silent group are given back, to come again after twice the time of the silence, but at most
+// after half a minute. So a slow group is kept busy, and a silent group is limited to its ordinary share.
 //
 // The deliverer needs a second to distinguish a slow group from a fast group, at most once a minute for each group. In
 // that second, a flood of messages for the group may fill the memory of the lane from which they come, and so stop the

@@ -169,8 +169,8 @@ func judgeService(e evidence) verdict {
 	return decided(Result{Outcome: Delivered})
 }
 
-// judgeAuto accepts an acknowledgement. It accepts silence if no stream is known to acknowledge for the target, and the
-// streams of the account are known.
+// judgeAuto accepts an acknowledgement. It accepts silence if the streams of the account are known, none of them
+// acknowledges for the target, and no other stream has recently acknowledged for the target or its group.
 func judgeAuto(e evidence) verdict {
 	switch {
 	case !e.silent():

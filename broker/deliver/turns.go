@@ -14,9 +14,9 @@ const turnMissed = 250 * time.Millisecond
 // turns are an interval apart. Messages get turns in the order in which they come.
 //
 // Turns are times of the bucket's own clock. The clock stops while the target is halted. When messages have missed
-// their turns, the clock is set back by the lost time. Otherwise all missed turns would be due at the same time. So the
-// order of the messages does not change: a message comes at the original time of its turn, is given back with the
-// postponed time, and waits again.
+// their turns, the clock is set back by the lost time, because otherwise all missed turns would be due at the same
+// time. The order of the messages does not change: a message comes at the original time of its turn, is given back with
+// the postponed time, and waits again.
 //
 // The bucket's clock starts together with the deliverer's clock. Times of either clock are durations since that start.
 type turns struct {
@@ -69,9 +69,10 @@ func (t *turns) setBack(d time.Duration) {
 
 // postpone handles a message that comes late for its turn, and reports whether the message still has a turn.
 //
-// If no other message was sent for as long as this message is late, all messages were delayed. Then postpone sets the
-// clock back by the lateness. If the message has missed its turn, postpone sets the clock back by up to turnMissed
-// more, because earlier messages may have missed their turns.
+// If no other message was sent for about as long as this message is late, all messages were delayed. Then postpone sets
+// the clock back by the lateness. If the message has missed its turn, earlier messages may have missed their turns too.
+// So in this case, postpone sets the clock back by the whole time without a sent message, but by at most turnMissed
+// more than the lateness.
 //
 // If the message has missed its turn, and later messages have been sent meanwhile, only this message was delayed. Then
 // postpone revokes all turns, and each message gets a new turn when it comes.
