@@ -65,7 +65,7 @@ func (d *diary) recordFiring(m *nats.Msg) {
 // timerScenario sets, moves, cancels and reads timers.
 func timerScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := newKeeper(t, c, d, pass)
+	k := newTimerWriter(t, c, d, pass)
 	k.publishSets()
 	k.setLarge()
 	pass(time.Second)
@@ -92,8 +92,8 @@ func timerScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Dura
 	}
 }
 
-// keeper changes timers. It records each answer, and the state of the timer after the answer.
-type keeper struct {
+// timerWriter changes timers. It records each answer, and the state of the timer after the answer.
+type timerWriter struct {
 	t          *testing.T
 	c          *client.Client
 	d          *diary
@@ -102,11 +102,11 @@ type keeper struct {
 	generation map[string]uint64 // of the last set, by key
 }
 
-func newKeeper(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) keeper {
-	return keeper{t: t, c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
+func newTimerWriter(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) timerWriter {
+	return timerWriter{t: t, c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
 }
 
-func (k keeper) note(name, key string, r client.Receipt, err error) {
+func (k timerWriter) note(name, key string, r client.Receipt, err error) {
 	state, readErr := k.c.Timer(context.Background(), key, "shop."+key)
 	set := k.generation[key]
 	k.d.receipts = append(k.d.receipts, k.d.line(
@@ -116,50 +116,50 @@ func (k keeper) note(name, key string, r client.Receipt, err error) {
 }
 
 // settle waits for the delivery of a timer with a delay of zero.
-func (k keeper) settle(delay time.Duration) {
+func (k timerWriter) settle(delay time.Duration) {
 	if delay == 0 {
 		k.pass(10 * time.Second)
 	}
 }
 
 // set records the generation in the receipt of a set.
-func (k keeper) set(key string, r client.Receipt, err error) {
+func (k timerWriter) set(key string, r client.Receipt, err error) {
 	if err == nil {
 		k.generation[key] = r.Sequence
 	}
 }
 
-func (k keeper) publishIn(key string, delay time.Duration, opts ...client.Option) {
+func (k timerWriter) publishIn(key string, delay time.Duration, opts ...client.Option) {
 	r, err := k.c.In(context.Background(), "shop."+key, delay, []byte(delay.String()), append(opts, client.Key(key))...)
 	k.set(key, r, err)
 	k.settle(delay)
 	k.note("in "+delay.String(), key, r, err)
 }
 
-func (k keeper) at(key string, when time.Time, opts ...client.Option) {
+func (k timerWriter) publishAt(key string, when time.Time, opts ...client.Option) {
 	r, err := k.c.At(context.Background(), "shop."+key, when, nil, append(opts, client.Key(key))...)
 	k.set(key, r, err)
 	k.note("at", key, r, err)
 }
 
-func (k keeper) move(key string, g uint64, delay time.Duration) {
+func (k timerWriter) move(key string, g uint64, delay time.Duration) {
 	r, err := k.c.Move(context.Background(), key, "shop."+key, g, delay, []byte("moved"), client.Header("X-Mine", "1"))
 	k.set(key, r, err)
 	k.settle(delay)
 	k.note("move "+delay.String(), key, r, err)
 }
 
-func (k keeper) cancel(key string, g uint64) {
+func (k timerWriter) cancel(key string, g uint64) {
 	k.note("cancel", key, client.Receipt{}, k.c.Cancel(context.Background(), key, "shop."+key, g))
 }
 
 // cancelAny cancels any generation.
-func (k keeper) cancelAny(key string) {
+func (k timerWriter) cancelAny(key string) {
 	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
 }
 
 // publishSets sets, moves and cancels timers.
-func (k keeper) publishSets() {
+func (k timerWriter) publishSets() {
 	k.publishIn("a", time.Minute, client.IfAbsent())
 	k.publishIn("a", time.Minute, client.IfAbsent())
 	first := k.generation["a"]
@@ -174,9 +174,9 @@ func (k keeper) publishSets() {
 	k.publishIn("c", time.Hour)
 	k.cancelAny("c")
 	k.cancelAny("d")
-	k.at("e", k.began.Add(80*time.Second+1))
-	k.at("f", k.began.Add(time.Hour))
-	k.at("f", k.began.Add(4*time.Minute+1), client.IfGeneration(k.generation["f"]))
+	k.publishAt("e", k.began.Add(80*time.Second+1))
+	k.publishAt("f", k.began.Add(time.Hour))
+	k.publishAt("f", k.began.Add(4*time.Minute+1), client.IfGeneration(k.generation["f"]))
 	k.publishIn("g", 20*time.Minute)
 	for _, key := range []string{"", "_a", "a.b", "a b", "a*", ">", strings.Repeat("x", 129)} {
 		k.publishIn(key, time.Hour)
@@ -185,7 +185,7 @@ func (k keeper) publishSets() {
 }
 
 // setLarge sets timers that are too large, and the largest valid timer.
-func (k keeper) setLarge() {
+func (k timerWriter) setLarge() {
 	header := len("NATS/1.0\r\nDelay-For: 1h\r\n\r\n")
 	for _, size := range []int{1 << 20, 1<<20 - 4<<10 - header, 1<<20 - 8<<10 - header + 1, 1<<20 - 8<<10 - header} {
 		r, err := k.c.In(context.Background(), "shop.i", time.Hour, make([]byte, size), client.Key("i"))

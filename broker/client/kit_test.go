@@ -47,8 +47,8 @@ func onFake(t testing.TB) (*client.Client, *clienttest.Fake) {
 	return f.Client(), f
 }
 
-// arrivals subscribes to the targets below shop. The returned function returns the arrivals so far.
-func arrivals(t *testing.T, nc *nats.Conn) (snapshot func() []client.Arrival) {
+// recordArrivals subscribes to the targets below shop. The returned function returns the arrivals so far.
+func recordArrivals(t *testing.T, nc *nats.Conn) (snapshot func() []client.Arrival) {
 	t.Helper()
 	var mu sync.Mutex
 	var list []client.Arrival

@@ -59,7 +59,7 @@ func TestLevelThatIsGone(t *testing.T) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s"), IntakeDurations: levels.PlainDurations()}
 		stop := harness.StartBroker(t, s, cfg).Stop
 		c, nc := newClient(t, s, client.Config{Levels: "1s 5s 1m 2500s"})
-		snapshot := arrivals(t, nc)
+		snapshot := recordArrivals(t, nc)
 		if r, n := publishIn(t, c, nc, delay); r.Stream != "DELAY_2500s" || n != 1 {
 			t.Errorf("got %s in %d publishes, want the level in one", r.Stream, n)
 		}

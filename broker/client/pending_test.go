@@ -27,7 +27,7 @@ func TestFakeChangesLikeTheBroker(t *testing.T) {
 // changeScenario changes timers in all states.
 func changeScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := newKeeper(t, c, d, pass)
+	k := newTimerWriter(t, c, d, pass)
 	ctx := context.Background()
 	cancel := func(key string) {
 		done, err := c.CancelPending(ctx, key, "shop."+key)
@@ -93,7 +93,7 @@ func TestCancelables(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		stop := harness.StartBroker(t, s, timersOn(t)).Stop
 		c, nc := newClient(t, s, client.Config{})
-		snapshot := arrivals(t, nc)
+		snapshot := recordArrivals(t, nc)
 		p := c.Publisher(0)
 		keep := make(map[string]bool)
 		for i := range 20 {
@@ -184,7 +184,7 @@ func TestLostAnswers(t *testing.T) {
 		plain, nc := newClient(t, s, client.Config{})
 		l := &lossyStore{}
 		c := newClientOn(t, s.JetStream(nc), func(store client.Store) client.Store { l.Store = store; return l })
-		snapshot := arrivals(t, nc)
+		snapshot := recordArrivals(t, nc)
 		for _, change := range []func(key string, r client.Receipt) (bool, error){
 			func(key string, _ client.Receipt) (bool, error) { return c.CancelPending(t.Context(), key, "shop.x") },
 			func(_ string, r client.Receipt) (bool, error) { return r.Cancel(t.Context()) },
@@ -198,7 +198,7 @@ func TestLostAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				l.lossCount.Store(1)
-				l.drop = !stored
+				l.skipsPublish = !stored
 				if done, err := change(r.Key, r); !done || err != nil {
 					t.Errorf("got %t, %v, want true", done, err)
 				}
@@ -213,8 +213,8 @@ func TestLostAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.lossCount.Store(1)
-		l.drop = false
-		l.lost = func() {
+		l.skipsPublish = false
+		l.onLoss = func() {
 			_, err = plain.In(t.Context(), "shop.x", 2*time.Hour, nil, client.Key(r.Key))
 			if err != nil {
 				t.Error(err)
@@ -228,9 +228,9 @@ func TestLostAnswers(t *testing.T) {
 // lossyStore is a store that loses acknowledgements.
 type lossyStore struct {
 	client.Store
-	lossCount atomic.Int32 // number of acknowledgements to lose
-	drop      bool         // lose these publishes too
-	lost      func()       // called after each lost acknowledgement
+	lossCount    atomic.Int32 // number of acknowledgements to lose
+	skipsPublish bool         // the store also loses these publishes
+	onLoss       func()       // called after each lost acknowledgement
 }
 
 func (l *lossyStore) PublishMsg(
@@ -239,13 +239,13 @@ func (l *lossyStore) PublishMsg(
 	if l.lossCount.Add(-1) < 0 {
 		return l.Store.PublishMsg(ctx, m, opts...)
 	}
-	if !l.drop {
+	if !l.skipsPublish {
 		if _, err := l.Store.PublishMsg(ctx, m, opts...); err != nil {
 			return nil, err
 		}
 	}
-	if l.lost != nil {
-		l.lost()
+	if l.onLoss != nil {
+		l.onLoss()
 	}
 	return nil, nats.ErrTimeout
 }

@@ -31,7 +31,7 @@ func (d *diary) recordRound(m *nats.Msg) {
 // seriesScenario sets, replaces, cancels and reads recurring timers.
 func seriesScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := recurring{newKeeper(t, c, d, pass)}
+	k := seriesWriter{newTimerWriter(t, c, d, pass)}
 	k.publishSets()
 	k.sendRequests()
 	k.missRounds()
@@ -47,21 +47,21 @@ func seriesScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Dur
 	}
 }
 
-// recurring is a keeper of recurring timers.
-type recurring struct{ keeper }
+// seriesWriter is a timerWriter for recurring timers.
+type seriesWriter struct{ timerWriter }
 
-func (k recurring) schedule(key string, opts ...client.Option) {
+func (k seriesWriter) schedule(key string, opts ...client.Option) {
 	r, err := k.c.Schedule(context.Background(), "shop."+key, []byte("body of "+key), append(opts, client.Key(key))...)
 	k.set(key, r, err)
 	k.note("schedule", key, r, err)
 }
 
-func (k recurring) ask(name, key string, do func(context.Context, string, string) error) {
+func (k seriesWriter) ask(name, key string, do func(context.Context, string, string) error) {
 	k.note(name, key, client.Receipt{}, do(context.Background(), key, "shop."+key))
 }
 
 // publishSets sets timers with all kinds of options, valid and invalid.
-func (k recurring) publishSets() {
+func (k seriesWriter) publishSets() {
 	ctx := context.Background()
 	k.schedule("a", client.Every(10*time.Minute), client.Rounds(5), client.Expires(time.Minute),
 		client.Header("X-Mine", "1"))
@@ -94,7 +94,7 @@ func (k recurring) publishSets() {
 }
 
 // sendRequests pauses, resumes and fires recurring timers, and a timer that fires once.
-func (k recurring) sendRequests() {
+func (k seriesWriter) sendRequests() {
 	for _, key := range []string{"a", "nobody", "a.b"} {
 		k.ask("pause", key, k.c.Pause)
 	}
@@ -118,7 +118,7 @@ func (k recurring) sendRequests() {
 }
 
 // missRounds makes series miss rounds by a pause, with each policy for missed rounds.
-func (k recurring) missRounds() {
+func (k seriesWriter) missRounds() {
 	ctx := context.Background()
 	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {
 		key := string(missed)

@@ -25,7 +25,7 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, timersOn(t))
 		c, nc := newClient(t, s, client.Config{})
-		snapshot := arrivals(t, nc)
+		snapshot := recordArrivals(t, nc)
 		const count = 200
 		var mu sync.Mutex
 		cancelled := make(map[string]error)
@@ -112,7 +112,7 @@ func TestTimersWithoutABroker(t *testing.T) {
 		wantError(t, err, client.ErrNoBroker)
 		wantError(t, c.Cancel(t.Context(), "a", "shop.a", 7), client.ErrNoBroker)
 		harness.StartBroker(t, s, timersOn(t)).Stop()
-		snapshot := arrivals(t, nc)
+		snapshot := recordArrivals(t, nc)
 		p := c.Publisher(0)
 		for _, target := range []string{"shop.a", "shop.b"} {
 			if _, err := p.In(t.Context(), target, time.Minute, nil, client.Key("k"), client.IfAbsent()); err != nil {

@@ -11,10 +11,10 @@ import (
 
 // tampering tries changes of a valid message.
 type tampering struct {
-	t       *testing.T
-	policy  message.Policy
-	good    message.Incoming
-	changed int // number of changes
+	t        *testing.T
+	policy   message.Policy
+	original message.Incoming
+	changed  int // number of changes
 }
 
 // try parses a changed message, and fails if the seal is still valid.
@@ -32,9 +32,9 @@ func (x *tampering) try(what string, in message.Incoming) {
 
 // edit returns the valid message with a changed header.
 func (x *tampering) edit(change func(h message.Header)) message.Incoming {
-	in := x.good
+	in := x.original
 	in.Header = make(message.Header)
-	for name, values := range x.good.Header {
+	for name, values := range x.original.Header {
 		in.Header[name] = slices.Clone(values)
 	}
 	change(in.Header)
@@ -48,7 +48,7 @@ func TestTampered(t *testing.T) {
 	p := sealingPolicy(k)
 	const subject = "delaysys.hop.2h.orders.expire"
 	good := hopOf(t, k, full(t), subject, "the body")
-	x := &tampering{t: t, policy: p, good: good}
+	x := &tampering{t: t, policy: p, original: good}
 	try, edit := x.try, x.edit
 	flip := func(s string, i int) string { return s[:i] + string(s[i]^1) + s[i+1:] }
 	for i := range subject {
