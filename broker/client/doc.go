@@ -41,15 +41,15 @@
 // # Named timers
 //
 // With [Key] a message of In or At is a timer. The client can replace, move and cancel a pending timer. Each of these
-// operations is one conditional publish, which the stream stores or refuses. So the answer is certain even while no
-// broker runs:
+// calls is one conditional publish, which the stream stores or refuses. So the answer is certain even while no broker
+// runs:
 //
 //	r, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.Key("order-42"), client.IfAbsent())
 //	r, err = delays.Move(ctx, "order-42", "orders.expire", r.Sequence, time.Hour, body)
 //	err = delays.Cancel(ctx, "order-42", "orders.expire", r.Sequence)
 //
 //	nil              success: that generation will never be delivered
-//	ErrConflict      no change: the timer has fired, or another client has changed it; [Client.Timer] returns its state
+//	ErrConflict      no change: the timer has fired, or was changed before; [Client.Timer] returns its state
 //	ErrUnanswered    unknown: repeat the call until it returns one of the other two
 //
 // A program without the generation calls [Client.CancelPending] or [Client.MovePending]. These functions read the timer
