@@ -13,8 +13,8 @@
 //     deliver other answers there.
 //   - Only ParseAck parses acknowledgements. It accepts only answers of a stream or of the server. AckOf accepts only
 //     answers of a given stream or of the server.
-//   - Only Outcome classifies the answers to a publish. Only this package lists the error
-//     codes that the broker receives.
+//   - Only Outcome classifies the answers to a publish. Only this package lists the error codes that
+//     the broker receives.
 //   - Only RefusedOperation, RefusedSubject and WatchRefusal interpret the server's permission errors.
 //   - A list of streams is complete, and includes the names of the streams without a leader.
 //   - Only Retry repeats a request. The caller decides what a failure means.

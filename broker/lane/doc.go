@@ -57,11 +57,10 @@
 //
 // The proof does not use consumer sequences. When the server that holds a consumer is restarted, nats-server creates
 // the consumer again under the same name. The new consumer starts at the original start sequence, and counts its
-// messages from one. If the messages at the start were purged meanwhile, the count begins with a later message, and
-// reaches the consumer sequence that the reader expects at a wrong message. An earlier version trusted consumer
-// sequences, and lost 50 to 74 of 2,000 acknowledged messages.
-// With the proof, no message is skipped if the server creates, resets or moves a consumer, if the consumer answers
-// late, or if messages are lost on the wire.
+// messages from one. If the messages at the start were purged meanwhile, the count begins with a later message, so a
+// wrong message may have the consumer sequence that the reader expects. An earlier version trusted consumer sequences,
+// and lost 50 to 74 of 2,000 acknowledged messages. With the proof, no message is skipped if the server creates, resets
+// or moves a consumer, if the consumer answers late, or if messages are lost on the wire.
 //
 // The reader still uses consumer sequences to detect early that a message was lost, or that the consumer was created
 // again. There are three signs: a message with an unexpected consumer sequence, a heartbeat with an unexpected consumer

@@ -170,8 +170,8 @@
 //   - An answer to a call as the only sign of life. A counter also proves that its instance can write. Answers count in
 //     addition, because a client may hide a counter, and because in an outage no instance can write.
 //   - Reading all messages of the stream in order. A client that stores many messages could delay the reader forever.
-//   - Stopping after 15 s without a successful write. In a full account, none of several instances can write,
-//     so all would stop, and the account would stay full.
+//   - Stopping after 15 s without a successful write. In a full account, none of several instances can write, so all
+//     would stop, and the account would stay full.
 //   - DELAY_OWNERS in memory. After a restart of the servers the cursors are lost, and memory can also be full.
 //   - One key for each claim. Whether the shares are even depends on all claims together.
 package lease
