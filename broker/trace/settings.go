@@ -37,7 +37,7 @@ type Environment func(name string) string
 // that this package lacks. The caller should log the error and run without traces: an operator often sets these
 // variables for all programs of a cluster, and they must not stop a broker.
 func Enabled(env Environment) (bool, error) {
-	endpoint := env.exporterValue(envEndpoint)
+	endpointName, endpoint := env.exporterValue(envEndpoint)
 	exporter := env(envExporter)
 	if endpoint == "" || exporter == "none" || strings.EqualFold(strings.TrimSpace(env(envDisabled)), "true") {
 		return false, nil
@@ -45,24 +45,25 @@ func Enabled(env Environment) (bool, error) {
 	if exporter != "" && exporter != "otlp" {
 		return false, fmt.Errorf("%s=%q: only otlp is supported", envExporter, exporter)
 	}
-	if p := env.exporterValue(envProtocol); p != "" && p != "http/protobuf" {
-		return false, fmt.Errorf("%s=%q: only http/protobuf is supported, on port 4318 of most collectors", envProtocol, p)
+	if name, p := env.exporterValue(envProtocol); p != "" && p != "http/protobuf" {
+		return false, fmt.Errorf("%s=%q: only http/protobuf is supported, on port 4318 of most collectors", name, p)
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		// The error does not contain the value, since the value may contain a password.
-		return false, fmt.Errorf("%s is not a URL such as http://collector:4318", envEndpoint)
+		return false, fmt.Errorf("%s is not a URL such as http://collector:4318", endpointName)
 	}
 	return true, nil
 }
 
-// exporterValue returns the value of an exporter's variable for traces. If that value is empty, exporterValue returns
-// the value of the variable for all signals.
-func (env Environment) exporterValue(name string) string {
-	if v := env(tracesPrefix + strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")); v != "" {
-		return v
+// exporterValue returns the variable of an exporter for traces, and its value. If that value is empty, exporterValue
+// returns the variable for all signals.
+func (env Environment) exporterValue(name string) (variable, value string) {
+	variable = tracesPrefix + strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")
+	if v := env(variable); v != "" {
+		return variable, v
 	}
-	return env(name)
+	return name, env(name)
 }
 
 // parentBased reports whether the sampler follows the producer's decision. It does so by default.

@@ -41,6 +41,8 @@ func TestEnabled(t *testing.T) {
 			true, ""},
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318"}, false, "URL"},
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://me:secret@"}, false, "URL"},
+		{[]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=collector:4318"}, false, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is"},
+		{[]string{endpoint, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc"}, false, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL="},
 	} {
 		got, err := Enabled(environment(tt.env...))
 		if got != tt.want || (err != nil) != (tt.errorText != "") {

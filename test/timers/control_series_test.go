@@ -166,5 +166,14 @@ func TestControlRefusalsOfSeries(t *testing.T) {
 		}
 		checkLast(c, "delaytimer.k.orders.x", last)
 		checkLast(c, "delaytimer.once.orders.x", once)
+		var got store.Answer
+		const retime, everyHour = "delayctl.timer.retime.k.orders.x", `{"every":"1h"}`
+		if code := c.CallService(&got, retime, everyHour, "Delay-For", "soon"); code != "400" {
+			t.Errorf("retime with a header that is no delay returns %q", code)
+		}
+		want := time.Now().Add(5 * time.Minute)
+		if code := c.CallService(&got, retime, everyHour, "Delay-For", "5m"); code != "" || !got.Due.Equal(want) {
+			t.Errorf("retime with a header for the first round returns %q, %+v; want due %s", code, got, want)
+		}
 	})
 }

@@ -102,7 +102,8 @@ func copyDetails(change *store.Change, a RequestBody, r request) (err error) {
 	case change.Verb == timer.Move:
 		return copyTime(change, a, r)
 	case change.Verb == timer.Retime && a.By == "":
-		if change.Table, err = a.table(); err == nil && hasTime {
+		hasHeader := r.Header.Get(message.HeaderFor) != "" || r.Header.Get(message.HeaderUntil) != ""
+		if change.Table, err = a.table(); err == nil && (hasTime || hasHeader) {
 			err = copyTime(change, a, r)
 		}
 		return err
