@@ -41,7 +41,7 @@ type Change struct {
 	Cron string        `json:"cron,omitempty"` // the cron expression of recurring timers; empty for timers that fire once
 	// Postponed is the number of timers with the extra delay postponement. They have the first numbers.
 	Postponed int `json:"postponed,omitempty"`
-	// Sequences has, for each timer that the load cancels or moves, the sequence of its set, from Loaded.Sequences.
+	// Sequences has, for each timer that the load cancels or moves, the sequence of its set, from LoadResult.Sequences.
 	Sequences []uint64 `json:"sequences,omitempty"`
 	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }

@@ -36,10 +36,10 @@ const (
 
 // PartOutput is one line of a part's stdout, with Ready, Accepted or Loaded. The line of a server also has URL.
 type PartOutput struct {
-	Ready    bool    `json:"ready,omitempty"`
-	URL      string  `json:"url,omitempty"`      // of the nats-server
-	Accepted int     `json:"accepted,omitempty"` // number of messages that the load has published and the server accepted
-	Loaded   *Loaded `json:"loaded,omitempty"`   // the result of the load
+	Ready    bool        `json:"ready,omitempty"`
+	URL      string      `json:"url,omitempty"`      // of the nats-server
+	Accepted int         `json:"accepted,omitempty"` // number of messages of the load that the server accepted
+	Loaded   *LoadResult `json:"loaded,omitempty"`   // the result of the load
 }
 
 // A Child is the process of a part. It exits when its stdin is closed, even if the run was killed.

@@ -64,7 +64,7 @@ func (t *turn) await(ctx context.Context, w Wait) (*Ledger, error) {
 }
 
 // checkPublished returns an ErrSlow with the remedy if the last message was accepted after the due time.
-func checkPublished(loaded Loaded, due time.Time, remedy string) error {
+func checkPublished(loaded LoadResult, due time.Time, remedy string) error {
 	if late := loaded.LastAnswer.Sub(due); late > 0 {
 		return fmt.Errorf("%w: the last message was accepted %s after the due time; use %s",
 			ErrSlow, late.Round(time.Millisecond), remedy)

@@ -45,8 +45,8 @@ type Load struct {
 	Change // the operation on named timers; zero for plain messages
 }
 
-// Loaded is the result of a load.
-type Loaded struct {
+// LoadResult is the result of a load.
+type LoadResult struct {
 	Rate       float64   `json:"rate"` // achieved, in messages per second
 	LastAnswer time.Time `json:"last"` // time of the last answer, by the server's clock
 	Acks       *Spread   `json:"acks"` // time from a publish to its answer
@@ -78,10 +78,10 @@ type publisher struct {
 // messages about ten times a second. If a message is refused or gets no answer, Run returns an error with ErrRefused.
 func (l Load) Run(
 	ctx context.Context, connect func() (*nats.Conn, error), progress func(accepted int),
-) (Loaded, error) {
+) (LoadResult, error) {
 	names, err := NewNames(l.Prefix)
 	if err != nil {
-		return Loaded{}, err
+		return LoadResult{}, err
 	}
 	next := func(number int, now time.Time) *nats.Msg { return l.Message(names, l.First+number, now) }
 	return l.RunWith(ctx, connect, next, progress)
@@ -92,7 +92,7 @@ func (l Load) Run(
 func (l Load) RunWith(
 	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
 	progress func(accepted int),
-) (Loaded, error) {
+) (LoadResult, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -101,7 +101,7 @@ func (l Load) RunWith(
 	for i := range min(l.Publishers, l.Count) {
 		p, err := l.publisher(next, i, connect)
 		if err != nil {
-			return Loaded{}, err
+			return LoadResult{}, err
 		}
 		defer p.conn.Close()
 		publishers = append(publishers, p)
@@ -130,7 +130,7 @@ func (l Load) RunWith(
 			case <-tick.C:
 				progress(accepted())
 			case <-ctx.Done():
-				return Loaded{}, context.Cause(ctx)
+				return LoadResult{}, context.Cause(ctx)
 			case <-p.finished:
 				acks.Add(p.acks)
 				for index, sequence := range p.sequences {
@@ -141,7 +141,7 @@ func (l Load) RunWith(
 		}
 	}
 	progress(accepted())
-	loaded := Loaded{
+	loaded := LoadResult{
 		Rate: float64(l.Count) / time.Since(startTime).Seconds(), LastAnswer: time.Now().Add(l.Offset), Acks: acks.Spread(),
 	}
 	if l.Verb == Set {

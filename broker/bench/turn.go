@@ -98,10 +98,10 @@ func (t *turn) cleanUp(ctx context.Context) error {
 }
 
 // publish runs the load in another process, and shows its progress.
-func (t *turn) publish(ctx context.Context, load Load) (Loaded, error) {
+func (t *turn) publish(ctx context.Context, load Load) (LoadResult, error) {
 	child, err := StartChild(ctx, PartLoad, t.host.Command(PartLoad), load)
 	if err != nil {
-		return Loaded{}, err
+		return LoadResult{}, err
 	}
 	for {
 		output, err := child.Next(ctx)
@@ -114,7 +114,7 @@ func (t *turn) publish(ctx context.Context, load Load) (Loaded, error) {
 		}
 		if err != nil {
 			_ = child.Stop() // err has the reason
-			return Loaded{}, err
+			return LoadResult{}, err
 		}
 		if output.Loaded != nil {
 			return *output.Loaded, child.Stop()

@@ -59,7 +59,7 @@ func (l *load) stream(cfg jetstream.StreamConfig) jetstream.Stream {
 type message func(n int) *nats.Msg
 
 // run publishes messages, and returns when all messages are acknowledged. The rate zero means as fast as possible.
-func (l *load) run(rate, count int, next message) bench.Loaded {
+func (l *load) run(rate, count int, next message) bench.LoadResult {
 	l.b.Helper()
 	order := bench.Load{Rate: rate, Count: count, Publishers: 1}
 	return l.loaded(order.RunWith(context.Background(), l.connect, func(n int, now time.Time) *nats.Msg {
@@ -72,14 +72,14 @@ func (l *load) run(rate, count int, next message) bench.Loaded {
 }
 
 // order publishes the messages of one system of "delaybroker bench", and returns when all messages are acknowledged.
-func (l *load) order(order bench.Load) bench.Loaded {
+func (l *load) order(order bench.Load) bench.LoadResult {
 	l.b.Helper()
 	return l.loaded(order.Run(context.Background(), l.connect, func(int) {}))
 }
 
 func (l *load) connect() (*nats.Conn, error) { return nats.Connect(l.nc.ConnectedUrl()) }
 
-func (l *load) loaded(r bench.Loaded, err error) bench.Loaded {
+func (l *load) loaded(r bench.LoadResult, err error) bench.LoadResult {
 	l.b.Helper()
 	if err != nil {
 		l.b.Fatalf("publish: %v", err)
