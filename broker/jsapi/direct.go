@@ -95,8 +95,13 @@ func (c Client) direct(
 		case isStored:
 		case status == "204", status == "404":
 			return nil
+		case status == "":
+			return fmt.Errorf("%s: neither a message nor a status: %w", subject, ErrWrongAnswer)
+		case status == "503":
+			return fmt.Errorf("%s: %w", subject, nats.ErrNoResponders)
 		default:
-			return fmt.Errorf("%s: the server answers %s %s: %w", subject, status, m.Header.Get("Description"), ErrWrongAnswer)
+			code, _ := strconv.Atoi(status) // zero if the status is no number
+			return fmt.Errorf("%s: %w", subject, &jetstream.APIError{Code: code, Description: m.Header.Get("Description")})
 		}
 	}
 }

@@ -74,8 +74,8 @@ func TestNoDirect(t *testing.T) {
 		directStreamA(t, s.JetStream(nc), false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if found, err := l.LastOfEach(ctx, "A", []string{"a.1"}, 1<<20); !errors.Is(err, ErrWrongAnswer) {
-			t.Errorf("not allowed: %+v, %v; want %v", found, err, ErrWrongAnswer)
+		if found, err := l.LastOfEach(ctx, "A", []string{"a.1"}, 1<<20); !errors.Is(err, nats.ErrNoResponders) {
+			t.Errorf("not allowed: %+v, %v; want %v", found, err, nats.ErrNoResponders)
 		}
 		l.API = "nobody"
 		if _, err := nc.Subscribe("nobody.>", func(*nats.Msg) {}); err != nil {
