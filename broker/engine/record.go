@@ -22,8 +22,8 @@ func (w *worker) recordDelivered(f *flight, at leader.Time, lateness time.Durati
 	}
 	r := &f.request
 	w.record(f, r, journal.Record{
-		ID: r.ID, Target: r.Target, At: at.Stamp(), Due: r.Due, Late: lateness, Refused: r.Attempts, Reason: r.LastError,
-		Series: r.Origin().Series, Round: r.Origin().Round,
+		ID: r.ID, Target: r.Target, At: at.Stamp(), Due: r.Due, Lateness: lateness, Refusals: r.Attempts,
+		Reason: r.LastError, Series: r.Origin().Series, Round: r.Origin().Round,
 	})
 }
 
@@ -34,12 +34,12 @@ func (w *worker) recordDead(f *flight, now leader.Time) {
 	}
 	request, problem := f.sent.request, f.sent.problem
 	r := journal.Record{
-		ID: request.ID, Target: request.Target, At: now.Stamp(), Refused: request.Attempts,
+		ID: request.ID, Target: request.Target, At: now.Stamp(), Refusals: request.Attempts,
 		Code: problem.Code, Reason: problem.Sentence,
 		Series: request.Origin().Series, Round: request.Origin().Round,
 	}
 	if (message.Letter{Request: *request, Code: problem.Code}).DueKnown() {
-		r.Due, r.Late = request.Due, max(0, now.Sub(leader.At(request.Due)))
+		r.Due, r.Lateness = request.Due, max(0, now.Sub(leader.At(request.Due)))
 	}
 	w.record(f, request, r)
 }

@@ -60,15 +60,16 @@ func (s *search) describeRecord(records journalRecords) Whereabouts {
 	r := records.lastEntry
 	w := Whereabouts{
 		ID: r.ID, Found: true, Searched: s.searched, Accepted: s.ID.At, Due: r.Due, Target: r.Target,
-		Retries: Retries{Attempts: r.Refused, LastError: r.Reason}, Delivery: Delivery{Instance: r.Instance},
+		Retries: Retries{Attempts: r.Refusals, LastError: r.Reason}, Delivery: Delivery{Instance: r.Instance},
 	}
 	if r.Code != "" {
 		w.Code, w.Reason, w.LastError = string(r.Code), r.Reason, ""
 		w.Answer = fmt.Sprintf("became a dead letter at %s; the dead letter was removed or resent", text.Moment(r.At))
 		return w
 	}
-	w.Delivered, w.Late = r.At, r.Late.Seconds()
-	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", text.Moment(r.At), latenessText(r.Late), r.Attempts())
+	w.Delivered, w.Late = r.At, r.Lateness.Seconds()
+	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", text.Moment(r.At), latenessText(r.Lateness),
+		r.Attempts())
 	if records.delivered > 1 {
 		w.Answer += fmt.Sprintf(", %d times in all", records.delivered)
 	}

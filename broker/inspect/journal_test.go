@@ -114,11 +114,11 @@ func TestWhereAsksTheJournal(t *testing.T) {
 // The sixth was delivered, and its lane has not removed it.
 func endRecords(at time.Time, id func(uint64) message.ID) []journal.Record {
 	delivered := journal.Record{ID: id(1).String(), Target: "orders.a", At: at.Add(3 * time.Millisecond), Due: at,
-		Late: 3 * time.Millisecond, Refused: 1, Reason: "no stock"}
-	dead := journal.Record{ID: id(2).String(), Target: "orders.a", At: at, Due: at, Refused: 20,
+		Lateness: 3 * time.Millisecond, Refusals: 1, Reason: "no stock"}
+	dead := journal.Record{ID: id(2).String(), Target: "orders.a", At: at, Due: at, Refusals: 20,
 		Code: message.Undelivered, Reason: "the target refused all of 20 attempts"}
 	onTime := delivered
-	onTime.ID, onTime.Refused, onTime.Reason, onTime.Late = id(3).String(), 0, "", 0
+	onTime.ID, onTime.Refusals, onTime.Reason, onTime.Lateness = id(3).String(), 0, "", 0
 	duplicate := onTime
 	duplicate.At = duplicate.At.Add(time.Second)
 	duplicateDead := dead

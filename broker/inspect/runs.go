@@ -83,7 +83,7 @@ func (j JournalReport) completeSince(t time.Time) bool {
 
 func runOf(e journal.Entry) Run {
 	return Run{
-		Round: e.Round, ID: e.ID, Due: e.Due, At: e.At, Outcome: string(e.Outcome()), Late: e.Late.Seconds(),
+		Round: e.Round, ID: e.ID, Due: e.Due, At: e.At, Outcome: string(e.Outcome()), Late: e.Lateness.Seconds(),
 		Attempts: e.Attempts(), Reason: text.Printable(e.Reason, 600),
 	}
 }

@@ -81,7 +81,7 @@ func (q Query) matches(r Record) bool {
 		(q.Until.IsZero() || r.At.Before(q.Until)) &&
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return sameID(id, r.ID) })) &&
 		(len(q.Outcomes) == 0 || slices.ContainsFunc(q.Outcomes, r.hasOutcome)) &&
-		(q.Lateness == 0 || r.Late > q.Lateness) && (q.Series == 0 || r.Series == q.Series)
+		(q.Lateness == 0 || r.Lateness > q.Lateness) && (q.Series == 0 || r.Series == q.Series)
 }
 
 func (r Record) hasOutcome(o Outcome) bool { return o == r.Outcome() || o == Dead && r.Code != "" }

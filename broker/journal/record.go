@@ -48,11 +48,11 @@ func (r Record) append(b []byte) []byte {
 		b = strconv.AppendInt(append(b, `,"d":`...), due, 10)
 	}
 	b = strconv.AppendInt(append(b, `,"w":`...), wait, 10)
-	if int64(r.Late) != wait {
-		b = strconv.AppendInt(append(b, `,"l":`...), int64(r.Late), 10)
+	if int64(r.Lateness) != wait {
+		b = strconv.AppendInt(append(b, `,"l":`...), int64(r.Lateness), 10)
 	}
-	if r.Refused > 0 {
-		b = strconv.AppendInt(append(b, `,"r":`...), int64(r.Refused), 10)
+	if r.Refusals > 0 {
+		b = strconv.AppendInt(append(b, `,"r":`...), int64(r.Refusals), 10)
 	}
 	if r.Code != "" {
 		b = appendText(append(b, `,"c":`...), string(r.Code))
@@ -97,14 +97,14 @@ func parseRecord(b []byte) (Record, error) {
 	if err := json.Unmarshal(b, &l); err != nil {
 		return Record{}, fmt.Errorf("decode a record: %w", err)
 	}
-	r := Record{ID: l.ID, Target: l.Target, Refused: l.Refused, Code: l.Code, Reason: l.Reason,
+	r := Record{ID: l.ID, Target: l.Target, Refusals: l.Refused, Code: l.Code, Reason: l.Reason,
 		Series: l.Series, Round: l.Round,
-		At: timeOf(l.Due + l.Wait), Late: time.Duration(l.Wait)}
+		At: timeOf(l.Due + l.Wait), Lateness: time.Duration(l.Wait)}
 	if l.Due != 0 {
 		r.Due = timeOf(l.Due)
 	}
 	if l.Late != nil {
-		r.Late = time.Duration(*l.Late)
+		r.Lateness = time.Duration(*l.Late)
 	}
 	return r, nil
 }

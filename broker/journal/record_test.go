@@ -19,15 +19,15 @@ func TestRecordEncoding(t *testing.T) {
 	}{
 		{
 			Record{ID: "DELAY_1s-29-1795222623918700000", Target: "orders.a", Due: due, At: due.Add(1300 * time.Microsecond),
-				Late: 1300 * time.Microsecond},
+				Lateness: 1300 * time.Microsecond},
 			`{"i":"DELAY_1s-29-1795222623918700000","t":"orders.a","d":1795222624918700000,"w":1300000}`,
 		},
 		{
-			Record{ID: "DELAY_1s-1-1", Target: "a", Due: due, At: due, Late: 0, Refused: 2, Reason: `nobody "listens"`},
+			Record{ID: "DELAY_1s-1-1", Target: "a", Due: due, At: due, Lateness: 0, Refusals: 2, Reason: `nobody "listens"`},
 			`{"i":"DELAY_1s-1-1","t":"a","d":1795222624918700000,"w":0,"r":2,"e":"nobody \"listens\""}`,
 		},
 		{
-			Record{ID: "DELAY_1s-1-1", Target: "slow", Due: due, At: due.Add(time.Second), Late: time.Millisecond},
+			Record{ID: "DELAY_1s-1-1", Target: "slow", Due: due, At: due.Add(time.Second), Lateness: time.Millisecond},
 			`{"i":"DELAY_1s-1-1","t":"slow","d":1795222624918700000,"w":1000000000,"l":1000000}`,
 		},
 		{
@@ -67,8 +67,8 @@ func FuzzRecord(f *testing.F) {
 	f.Add("DELAY_1s-1-1", "orders.a", "", "nobody listens", int64(1795222624918700000), int64(5), int64(5), 0)
 	f.Add("", "a\"b\\c", "expired", "\x00\n\u2028\xff", int64(0), int64(-5), int64(0), 3)
 	f.Fuzz(func(t *testing.T, id, target, code, reason string, due, wait, late int64, refused int) {
-		r := Record{ID: id, Target: target, Code: message.Code(code), Reason: reason, Late: time.Duration(late),
-			Refused: max(refused, 0)}
+		r := Record{ID: id, Target: target, Code: message.Code(code), Reason: reason, Lateness: time.Duration(late),
+			Refusals: max(refused, 0)}
 		due, wait = due/4, wait/4 // so that their sum does not overflow
 		if due != 0 {
 			r.Due = time.Unix(0, due).UTC()
@@ -80,8 +80,8 @@ func FuzzRecord(f *testing.F) {
 		}
 		got, err := parseRecord([]byte(line))
 		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
-		if err != nil || !got.At.Equal(r.At) || !got.Due.Equal(r.Due) || got.Late != r.Late || got.Refused != r.Refused ||
-			len(got.Reason) > 3*maxReason {
+		if err != nil || !got.At.Equal(r.At) || !got.Due.Equal(r.Due) || got.Lateness != r.Lateness ||
+			got.Refusals != r.Refusals || len(got.Reason) > 3*maxReason {
 			t.Errorf("%q is parsed as %+v, %v, want %+v", line, got, err, r)
 		}
 		if valid(id) == id && got.ID != id || valid(target) == target && got.Target != target {
@@ -94,7 +94,7 @@ func FuzzRecord(f *testing.F) {
 func BenchmarkRecord(b *testing.B) {
 	r := record(1)
 	r.At = r.Due.Add(1300 * time.Microsecond)
-	r.Late = 1300 * time.Microsecond
+	r.Lateness = 1300 * time.Microsecond
 	line := make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -32,7 +32,7 @@ func TestSearchFilters(t *testing.T) {
 		made := func(name, target string, late time.Duration) Record {
 			now := time.Now().UTC()
 			id := "DELAY_1s-" + name + "-946684800000000000"
-			return Record{ID: id, Target: target, At: now, Due: now.Add(-late), Late: late}
+			return Record{ID: id, Target: target, At: now, Due: now.Add(-late), Lateness: late}
 		}
 		dead := func(r Record, code message.Code) Record { r.Code = code; return r }
 		a := made("1", "orders.a", 0)

@@ -11,11 +11,12 @@ type Ending struct {
 	At time.Time
 	// Due is zero if the broker could not parse the time in the request.
 	Due time.Time
-	// Late is At minus Due. If the target's rate gave the message a later send time, Late is At minus the send time.
-	Late    time.Duration
-	Refused int    // number of deliveries that the target refused
-	Code    Code   // of a dead letter; empty for a delivery
-	Reason  string // of a dead letter; for a delivery the reason of the last refusal, if any
+	// Lateness is At minus Due. If the target's rate gave the message a later send time, Lateness is At minus the send
+	// time.
+	Lateness time.Duration
+	Refusals int    // number of deliveries that the target refused
+	Code     Code   // of a dead letter; empty for a delivery
+	Reason   string // of a dead letter; for a delivery the reason of the last refusal, if any
 
 	// Series is the generation of a recurring timer's set, and Round the number of the round, from 1. Both are zero for
 	// any other message.
@@ -26,7 +27,7 @@ type Ending struct {
 // Attempts returns the number of refusals, plus one for a delivered message.
 func (e Ending) Attempts() int {
 	if e.Code == "" {
-		return e.Refused + 1
+		return e.Refusals + 1
 	}
-	return e.Refused
+	return e.Refusals
 }

@@ -71,7 +71,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	stop := run(tr)
 	e := endedMessage("Traceparent", sampled)
 	e.Target, e.Reason = "orders.\xfe", "\xff" // invalid UTF-8 must not spoil the batch
-	e.Refused, e.LastRefusal = 1, e.Due
+	e.Refusals, e.LastRefusal = 1, e.Due
 	tr.Ended(e)
 	stop()
 	wantCounts(t, tr, 1, 0)

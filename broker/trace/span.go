@@ -75,7 +75,8 @@ func (e *pendingSpan) attributes() []attribute.KeyValue {
 		attributes = append(attributes, semconv.MessagingDestinationName(validUTF8(e.Target)))
 	}
 	if !e.Due.IsZero() {
-		attributes = append(attributes, keyDelay.Float64(e.Due.Sub(e.Accepted).Seconds()), keyLate.Float64(e.Late.Seconds()))
+		attributes = append(attributes, keyDelay.Float64(e.Due.Sub(e.Accepted).Seconds()),
+			keyLate.Float64(e.Lateness.Seconds()))
 	}
 	return attributes
 }
@@ -94,12 +95,12 @@ func (e *pendingSpan) events() []event {
 	if !e.Due.IsZero() {
 		events = append(events, event{eventDue, e.Due, nil})
 	}
-	if e.Refused > 1 && !e.FirstRefusal.IsZero() {
+	if e.Refusals > 1 && !e.FirstRefusal.IsZero() {
 		events = append(events, event{eventRefused, e.FirstRefusal, []attribute.KeyValue{keyAttempt.Int(1)}})
 	}
-	if e.Refused > 0 && !e.LastRefusal.IsZero() {
+	if e.Refusals > 0 && !e.LastRefusal.IsZero() {
 		events = append(events, event{eventRefused, e.LastRefusal,
-			[]attribute.KeyValue{keyAttempt.Int(e.Refused), keyReason.String(validUTF8(e.Reason))}})
+			[]attribute.KeyValue{keyAttempt.Int(e.Refusals), keyReason.String(validUTF8(e.Reason))}})
 	}
 	if e.Hops > 0 {
 		events = append(events, event{eventHop, e.Stored, []attribute.KeyValue{keyHops.Int(e.Hops), keyLane.String(e.Lane)}})

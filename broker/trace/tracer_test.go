@@ -24,9 +24,9 @@ func TestSpanIsComplete(t *testing.T) {
 		tr := newTracer(t, c)
 		e := endedMessage("Traceparent", sampled, "Tracestate", "vendor=1")
 		began := e.Accepted
-		e.Due, e.At, e.Late = began.Add(2*time.Second), began.Add(9*time.Second), 7*time.Second
+		e.Due, e.At, e.Lateness = began.Add(2*time.Second), began.Add(9*time.Second), 7*time.Second
 		e.Hops, e.Lane, e.Stored = 3, "DELAY_RETRY_5s", began.Add(4*time.Second)
-		e.Refused, e.Reason = 2, "it is \xff full"
+		e.Refusals, e.Reason = 2, "it is \xff full"
 		e.FirstRefusal, e.LastRefusal = began.Add(2*time.Second), began.Add(4*time.Second)
 		stop := run(tr)
 		tr.Ended(e)

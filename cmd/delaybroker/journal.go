@@ -113,7 +113,7 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 		}
 		target, reason := text.Printable(e.Target, 256), text.Printable(e.Reason, 600)
 		t.Add(formatMillisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64),
-			formatLateness(e.Due, e.Late), e.Attempts(), text.Printable(e.ID, 256), terminal.OrDash(reason))
+			formatLateness(e.Due, e.Lateness), e.Attempts(), text.Printable(e.ID, 256), terminal.OrDash(reason))
 		return nil
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ type recordView struct {
 
 func newRecordView(e journal.Entry) recordView {
 	return recordView{
-		At: e.At, ID: e.ID, Target: e.Target, Outcome: string(e.Outcome()), Due: e.Due, Late: e.Late.Seconds(),
+		At: e.At, ID: e.ID, Target: e.Target, Outcome: string(e.Outcome()), Due: e.Due, Late: e.Lateness.Seconds(),
 		Attempts: e.Attempts(), Reason: e.Reason, Instance: e.Instance,
 	}
 }

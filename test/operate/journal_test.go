@@ -119,14 +119,14 @@ func TestJournalHasEachDelivery(t *testing.T) {
 			journal.Record{ID: unread, Target: "orders.e", At: began, Code: message.BadTime,
 				Reason: `bad duration "soon": "soon" is not a number; start with a digit, such as 30m`},
 			onTime(plain, "orders.a", after(time.Second)), onTime(first, "slow.f", after(time.Second)), turn,
-			journal.Record{ID: expired, Target: "nobody.d", At: after(time.Second), Due: after(time.Second), Refused: 1,
+			journal.Record{ID: expired, Target: "nobody.d", At: after(time.Second), Due: after(time.Second), Refusals: 1,
 				Code: message.Expired, Reason: "refused 1 times, and the next attempt would come after Delay-Expires " +
 					"2000-01-01T00:00:02Z; last error: " + refused},
 			journal.Record{ID: dead, Target: "nobody.c", At: after(3 * time.Second), Due: after(time.Second),
-				Late: 2 * time.Second, Refused: 2, Code: message.Undelivered,
+				Lateness: 2 * time.Second, Refusals: 2, Code: message.Undelivered,
 				Reason: "the target refused all of 2 attempts; last error: " + refused},
 			journal.Record{ID: late, Target: "late.b", At: after(3500 * time.Millisecond),
-				Due: after(1500 * time.Millisecond), Late: 2 * time.Second, Refused: 1, Reason: refused},
+				Due: after(1500 * time.Millisecond), Lateness: 2 * time.Second, Refusals: 1, Reason: refused},
 		)
 		if !report.Complete() || report.ReadRecords != 7 || report.MaxAge != time.Hour || !report.OldestBatch.Equal(began) {
 			t.Errorf("reported %+v", report)
