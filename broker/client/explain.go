@@ -33,10 +33,8 @@ func conflict(d *draft) string {
 	if d.expected != nil && *d.expected == 0 {
 		return "there is a timer, or one has ended within DELAY_TIMER_HISTORY"
 	}
-	return notPending
+	return "no timer with this generation: it has fired, was replaced or cancelled, or was never set"
 }
-
-const notPending = "no timer with this generation: it has fired, was cancelled, or was never set"
 
 // failure converts the error of a failed request to an error of this package. Denied is the server's permission error,
 // or nil. If there was no answer, the result wraps denied instead of err.

@@ -166,7 +166,7 @@ func TestCancelableMistakes(t *testing.T) {
 	err = c.Cancel(t.Context(), "none", "shop.x", 7)
 	wantError(t, err, client.ErrConflict)
 	want := "publish to delaytimer.none.shop.x: conflict: no timer with this generation: " +
-		"it has fired, was cancelled, or was never set"
+		"it has fired, was replaced or cancelled, or was never set"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
