@@ -119,7 +119,7 @@ func TestNewerMessage(t *testing.T) {
 		c.CheckArrivals("ORDERS", start.Add(5*time.Second), "ours")
 		time.Sleep(time.Hour)
 		harness.CheckBodies(t, c.Arrivals("DELAY_5s"), "theirs×3")
-		if got := log.CountPrefix("a message waits for a newer broker"); got < 50 || got > 70 {
+		if got := log.CountPrefix("a message in a newer format waits for a newer broker"); got < 50 || got > 70 {
 			t.Errorf("the waiting messages were logged %d times in an hour, want about 60", got)
 		}
 		c.CheckNoDead()
