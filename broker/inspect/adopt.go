@@ -13,8 +13,8 @@ import (
 	"delaybroker/levels"
 )
 
-// maxMissing is the maximum number of levels that servedLevels returns without a stream. If the intake lacks more
-// durations, its subjects are incomplete, and servedLevels returns only levels with a stream.
+// maxMissing is the maximum number of levels without a stream that servedLevels returns. If more durations are missing
+// in the intake, the intake's subjects are incomplete, and servedLevels returns only levels with a stream.
 const maxMissing = 8
 
 // Overrides reports which fields of the configuration the operator has set. Adopt does not replace these fields.
@@ -96,8 +96,8 @@ func servedLevels(names message.Names, found []streams.Spec, infos map[string]*j
 	return served
 }
 
-// retryLevels returns the levels of the existing retry lanes, or nil if all of them are default levels. With nil, Adopt
-// keeps all default levels, so a snapshot shows a default level without a retry lane as missing.
+// retryLevels returns the levels of the existing retry lanes, or nil if all of them are default levels. For nil, Adopt
+// keeps the default levels, so Lanes reports a missing default retry lane.
 func retryLevels(found []streams.Spec) []string {
 	var names []string
 	for _, s := range found {

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// defaultLimit is the default of the field most, the number of messages whose headers a request reads at most.
+	// defaultLimit is the default of the field "most", the maximum number of headers that a request reads.
 	defaultLimit = 50_000
-	// maxLimit is the maximum of the field most. A request with maxLimit takes some seconds.
+	// maxLimit is the maximum of the field "most". A request with maxLimit takes some seconds.
 	maxLimit = 500_000
 	// maxByMinute is the maximum length of a forecast whose buckets are minutes by default.
 	maxByMinute = 2 * time.Hour
-	// DefaultAhead is the default length of a forecast.
-	DefaultAhead = 24 * time.Hour
+	// DefaultForecastLength is the default length of a forecast.
+	DefaultForecastLength = 24 * time.Hour
 )
 
 // Calls returns the handlers of the control service's requests about lanes, messages and forecasts. Each request has
@@ -71,7 +71,7 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 		By     string `json:"by"`
 		Target string `json:"target"`
 		Most   uint64 `json:"most"`
-	}{For: levels.FormatDuration(DefaultAhead), Most: defaultLimit}
+	}{For: levels.FormatDuration(DefaultForecastLength), Most: defaultLimit}
 	if err := service.Decode(body, &request); err != nil {
 		return nil, err
 	}

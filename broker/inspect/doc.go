@@ -43,8 +43,8 @@
 //   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact. A
 //     sample gives the share and the due times of the messages that are due after they leave (forecast_sample.go), with
 //     a margin of error (forecast_slots.go).
-//   - A list merges the lanes (pending_merge.go). It adds a message when no lane can contain a message that is due
-//     before it.
+//   - A list merges the lanes (pending_merge.go). The list gets its next message when no lane can contain an earlier
+//     one.
 //
 // # Tried and rejected
 //

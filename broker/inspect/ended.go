@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxFlush is the maximum time between the end of a message and its record in the journal, with a margin.
-const maxFlush = 300 * time.Millisecond
+// maxRecordDelay is the maximum time between the end of a message and its record in the journal, with a margin.
+const maxRecordDelay = 300 * time.Millisecond
 
 // journalRecords has the result of a search for one message in the journal.
 type journalRecords struct {
@@ -44,7 +44,7 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 		}
 		if found.Code == "" || records.delivered == 0 {
 			records.lastEntry = found
-			s.match(found.ID) // if the reference was partial, it has the time of acceptance now
+			s.match(found.ID) // completes a partial reference, by the time of acceptance
 		}
 		return nil
 	})

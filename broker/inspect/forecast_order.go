@@ -94,7 +94,7 @@ func (f *forecast) bisectGap(ctx context.Context, g gap) error {
 }
 
 // departures returns the number of messages that leave the level in each slot. It spreads the messages of a gap evenly
-// over its slots. The error is at most the size of the gap.
+// over its slots. The bound of a slot is the sum of the maximum errors of its two positions.
 func (o *order) departures() []estimate {
 	positions, bounds := make([]float64, len(o.remaining)), make([]float64, len(o.remaining))
 	for n := range o.remaining {

@@ -54,8 +54,7 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	case streams.Timers:
 		filters = []string{names.TimerFilter()}
 	case streams.Paused:
-		// A consumer with a single filter would need another permission, so there is a second filter without a message.
-		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"}
+		filters = []string{names.PauseFilter("*")}
 	case streams.Level:
 		filters = []string{names.LevelFilter(l.Level), names.HopFilter(l.Level)}
 	case streams.Retry:

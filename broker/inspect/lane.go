@@ -43,7 +43,7 @@ const (
 )
 
 // newerMessage is the error of a lane whose first message needs a newer broker.
-const newerMessage = "written by a newer broker; it waits for one"
+const newerMessage = "written by a newer broker; waits for a newer broker"
 
 // Lane describes a stream of a broker at the time of a snapshot.
 type Lane struct {
@@ -70,7 +70,7 @@ type Lane struct {
 // Head describes the first message of a lane.
 type Head struct {
 	HeadDue      time.Time `json:"head_due,omitzero"`
-	HeadDeadCode string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become one
+	HeadDeadCode string    `json:"head_dead_letter,omitempty"` // code of the dead letter that the message will become
 	Overdue      float64   `json:"overdue_seconds"`            // since the time at which the message should have left
 }
 
@@ -96,7 +96,7 @@ func (l *Lane) setInstance(table lease.Table, err error) {
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	if l.Owner == NoOwner && l.Instance != "" {
-		l.Owner = OwnerUnknown // not NoOwner: if the table's owner had died, another instance would own the lane
+		l.Owner = OwnerUnknown // not NoOwner: after a death of this instance, the table would have another owner
 	}
 }
 

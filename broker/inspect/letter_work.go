@@ -28,14 +28,14 @@ var advice = []struct {
 	action string
 }{
 	{deadletter.ErrMarker, "the timer is still in DELAY_TIMERS and fires from there; if delaybroker doctor reports " +
-		"that it cannot be opened, set its secret again (DELAY_SECRET); then run delaybroker dead rm"},
+		"timers whose secret the brokers do not have, add that secret to DELAY_SECRET; then run delaybroker dead rm"},
 	{deadletter.ErrUnproven, "see delaybroker dead show; --unsealed delivers the message"},
 	{deadletter.ErrNoTarget, "name one with --to"},
 	{deadletter.ErrForbidden, "allow this target, or name another with --to"},
 	{deadletter.ErrNoTime, "--now delivers it immediately, --header Delay-Until=TIME at that time"},
 	{deadletter.ErrExpired, "--drop-expiry delivers it without its expiry"},
-	{deadletter.ErrEdit, "it would have too many headers, expire before it is due, or ask for more attempts than its " +
-		"target allows"},
+	{deadletter.ErrEdit, "the message would have too many headers, expire before it is due, or ask for more attempts " +
+		"than its target allows"},
 	{deadletter.ErrTooLarge, "raise max_payload and the streams' max_msg_size"},
 	{deadletter.ErrUnreadable, "see delaybroker dead show"},
 }

@@ -61,7 +61,6 @@ func (p pass) excludes(names message.Names, subject string) bool {
 
 func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
 	scan := f.scan(s)
-	// The second filter matches no message: see subjectsOf.
-	scan.Filters = []string{f.names.Marker(s.Level), f.names.Marker(s.Level) + ".none"}
+	scan.Filters = []string{f.names.Marker(s.Level)}
 	return scan.Count(ctx)
 }

@@ -167,7 +167,7 @@ func (s *search) describeMissing(
 		select {
 		case <-ctx.Done():
 			return Whereabouts{}, context.Cause(ctx)
-		case <-time.After(maxFlush):
+		case <-time.After(maxRecordDelay):
 		}
 		var err error
 		if records, err = s.findRecords(ctx, s.askWriters(ctx)); err != nil {

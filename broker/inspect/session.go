@@ -47,7 +47,7 @@ type Session struct {
 }
 
 // NewSession takes over the connection: it sets the error handler, and Close closes the connection. APIPrefix is the
-// prefix of the JetStream API, "$JS.API" for the own account.
+// prefix of the JetStream API, "$JS.API" for the user's own account.
 func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	js, err := jetstream.NewWithAPIPrefix(conn, apiPrefix)
 	if err != nil {

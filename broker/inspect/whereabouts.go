@@ -71,7 +71,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	switch wait := r.NextAttempt().Sub(now); {
 	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):
 		w.Answer = v.lane(in.Stream).explainNewer(s.formatOf(in))
-	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read the message
+	case problem != nil && problem.Code == message.NewerFormat: // the owner can read it, and this program cannot
 		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
 		w.Due = time.Time{} // without a valid request, the due time is unknown

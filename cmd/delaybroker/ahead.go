@@ -54,7 +54,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.ahead(ctx, i, query) })
 		},
 	}
-	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "length of the forecast")
+	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultForecastLength), "length of the forecast")
 	c.Flags().StringVar(&o.unit, "by", "", "minute or hour (default: minute up to 2h, else hour)")
 	addPatternFlag(c.Flags(), &o.target)
 	c.Flags().Uint64Var(&o.maxRead, "most", defaultAheadRead,
