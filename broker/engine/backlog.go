@@ -85,7 +85,7 @@ func (b *backlog) gather(lateness time.Duration, hasDelay bool, now leader.Time,
 	case !b.open:
 		b.become(backlog{open: true, waitStart: local, sendableSince: now})
 	case !b.ordered() && hasDelay:
-		b.waitStart = local // each message that is read extends the wait
+		b.waitStart = local // each overdue message that is read extends the wait
 	}
 	return true
 }

@@ -81,9 +81,9 @@ func (e Entries) State(m jsapi.Message) timer.State {
 // electionWait is the maximum time to wait for a leader that a majority follows. An election takes less.
 const electionWait = 4 * time.Second
 
-// Now returns an upper bound of the time of the leader of the timers' stream, whose clock decides when a timer is due.
-// Now asks the leader, unless the last question is at most [leader.Trust] old. The bound is too high by at most the
-// time for which Now waited for that answer.
+// Now returns a time that the clock of the leader of the timers' stream shows at or after the call. That clock decides
+// when a timer is due. Now asks the leader, unless the last question is at most [leader.Trust] old. The result exceeds
+// the leader's time at the return by at most the time for which Now waited for that answer.
 func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	t.mu.Lock()
 	now, ok := t.leaderTime.upperBound(time.Now())
