@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// A message that is overdue by at least backlogLate counts as long overdue: it was delayed by an outage. A message
-	// with a smaller lateness may only have waited while earlier messages were sent.
+	// A message that is overdue by at least backlogLate counts as long overdue: it was delayed by an outage. A smaller
+	// lateness may have a harmless cause: the lane was sending earlier messages.
 	backlogLate = time.Second
-	// backlogWait is the maximum time for which due messages wait for messages that are due earlier. The earlier due
-	// messages are in other lanes or, in the intake, also later in the stream. Reading 20,000 messages in forty lanes
-	// takes a third of backlogWait.
+	// backlogWait is the time for which due messages wait for messages of other lanes that are due earlier, and then for
+	// the next overdue message of their own lane. In the intake, messages that are due earlier may also be behind them in
+	// the stream.
 	backlogWait = time.Second
 	// answerWait is the maximum time for which a lane whose memory is full waits for the answers to its publishes. Most
 	// targets answer within a few milliseconds. A silent target would keep the lane full for five seconds.
@@ -21,12 +21,13 @@ const (
 
 // backlog keeps the order of a lane after an outage. It sends overdue messages by due time, the earliest first:
 //
-//   - Within a level or a retry lane, the order is strict for any number of messages. A message is due no earlier than
-//     the lane's delay after it was stored. So if the last message read was stored at t, every message that is due
-//     before t plus the delay has been read. Only such messages are sent.
+//   - Within a level or a retry lane, the order is strict for any number of messages. Except for messages from a
+//     crowded intake (holdOrSpill), a message is due no earlier than the lane's delay, less the lookahead, after it was
+//     stored. So if the last message read was stored at t, every message that is due before t plus the delay, less the
+//     lookahead, has been read. Only such messages are sent, unless the memory is full.
 //   - The intake may have messages with any due times, in any order. In the intake, only the messages that the worker
-//     reads before it sends the first message are in order. These messages fit into memory (see Config.HoldMessages and
-//     HoldBytes), and the worker reads them within backlogWait.
+//     reads before it sends the first message are in order. These are as many as fit into memory (Config.HoldMessages
+//     and HoldBytes), and as the worker reads within backlogWait.
 //   - Lanes that begin or reconnect at the same time, and have long overdue messages, send these messages in one order
 //     by due time, with a tolerance of watermarkStep (watermark.go). After backlogWait, each lane keeps only its own
 //     order.
@@ -38,9 +39,10 @@ const (
 //
 // The backlog opens in three cases: a worker begins, no message could be sent, or a long overdue message is read. While
 // the backlog is open, all due messages wait on the wheel, which orders them. The backlog closes when the worker has
-// read all overdue messages and has sent the long overdue messages, or after backlogWait. A lane without long overdue
-// messages waits for no other lane. A lane whose memory is full waits for answers, which free memory, for at most
-// answerWait.
+// read all overdue messages and, if one was long overdue, has sent all due messages. After backlogWait, a level or a
+// retry lane first leaves the order with other lanes, and waits once more. Any other backlog closes then. A lane
+// without long overdue messages waits for no other lane after it has read all overdue messages. A lane whose memory is
+// full waits for answers, which free memory, for at most answerWait.
 type backlog struct {
 	watermark *watermark
 	wake      func() // wakes the loop; may be called from any goroutine
@@ -68,7 +70,7 @@ func (b *backlog) holdBack() {
 	b.waitStart = time.Time{}
 }
 
-// become opens or closes the backlog. It resets all fields except watermark and wake.
+// become opens or closes the backlog. It keeps watermark and wake, and takes all other fields from state.
 func (b *backlog) become(state backlog) {
 	state.watermark, state.wake = b.watermark, b.wake
 	*b = state

@@ -16,11 +16,10 @@ import (
 )
 
 const (
-	// maxIdle bounds the time since a consumer's last delivery. Without a waiting pull, a consumer counts as reading until
-	// maxIdle after its last delivery.
+	// Without a waiting pull, a lane counts as read until maxIdle after its consumer's last delivery.
 	maxIdle = 5 * time.Second
-	// minWait is the minimum time until an owner resumes reading, for the state OwnerWaits. A shorter time may be a
-	// difference of clocks.
+	// An owner whose memory is not full has the state OwnerWaits only if it resumes reading more than minWait from now. A
+	// shorter time may be a difference of clocks.
 	minWait = time.Second
 )
 
@@ -36,8 +35,8 @@ const (
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
 )
 
-// fillOwner sets the reader's state from the sealed status of the instance that claims the lane. An old broker sends no
-// sealed status. So without one, fillOwner uses the state of the lane's consumers.
+// fillOwner sets the reader's state from the sealed status of the instance that claims the lane. If no sealed status
+// claims the lane, for example because the broker is old, fillOwner uses the state of the lane's consumers.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if answer, lane, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Format = answer.Instance, answer.Format
@@ -93,7 +92,8 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	})
 }
 
-// table reads the instances' table of owners. The table is empty if instances do not share lanes.
+// table reads the instances' table of owners. The table is empty if there is no such stream or table, or if the
+// stream has a newer format.
 func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Table, error) {
 	owners, ok := streams.SpecOfKind(found, streams.Owners)
 	if !ok || owners.Format > streams.Format {
@@ -109,8 +109,8 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	return lease.ParseTable(m.Data)
 }
 
-// resolveUnknown changes unknown owners to nobody if no lane has a reader. A running broker would read at least one
-// lane, even if the server refused its answers.
+// resolveUnknown changes unknown owners to nobody if no lane has a reader. A running broker reads at least one
+// lane, and the lane's consumer shows this even if no answer of the broker has come.
 func resolveUnknown(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerReads }) {
 		return

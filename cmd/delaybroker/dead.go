@@ -45,9 +45,9 @@ func (c *letterChoice) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	addListFlag(cmd, &c.codes, "code", message.Codes(), "only with this code; several are comma separated")
 	addPatternFlag(f, &c.target)
-	f.StringVar(&c.since, "since", "", "dead since this time (RFC 3339), or for at most this duration (2h)")
-	f.StringVar(&c.until, "until", "", "dead before this time, or for longer than this duration")
-	f.StringSliceVar(&c.ids, "id", nil, "only with this Delay-Id or number; several are comma separated")
+	f.StringVar(&c.since, "since", "", "stored at this time (RFC 3339) or later, or at most this long ago (2h)")
+	f.StringVar(&c.until, "until", "", "stored before this time, or longer ago than this")
+	f.StringSliceVar(&c.ids, "id", nil, "only with this Delay-Id, or number (see dead ls); several are comma separated")
 }
 
 // filter converts the choice into a filter of letters. Durations count back from now, the server's time.
@@ -122,12 +122,11 @@ type progress struct {
 	started bool // update was called before
 }
 
-// update shows that the command has read a number of messages, of about total messages. The first call begins the
-// progress.
+// update shows the progress: read of about total messages are read. The caller must call update once for each message.
 func (p *progress) update(read, total uint64) {
 	if !p.started {
 		p.started = true
-		p.limiter.Allow(inspect.ProgressInterval) // a short run shows no progress
+		p.limiter.Allow(inspect.ProgressInterval) // the first line appears after one interval
 		if !p.rows {
 			p.bar = p.app.Bar("dead letters", int(total))
 		}

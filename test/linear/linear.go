@@ -1,15 +1,17 @@
 // Package linear judges the answers and the deliveries of one named timer. There must be an order of all operations in
 // which every answer is correct.
 //
-// The entries of a timer's subject are a register with compare-and-set. An acknowledged set or cancel is in the order.
-// A refused set or cancel found another generation than the expected one. A set or cancel without an answer may be in
-// the order, at any time after it was sent. A delivery ends the generation. Each operation takes effect between its
-// call and its return. If a timer is pending at the end, it was lost.
+// The entries of a timer's subject are a register with compare-and-set. The generation of a timer is the sequence of
+// the entry that set it. An acknowledged set or cancel is in the order. A refused set or cancel found another
+// generation than the expected one. A set or cancel without an answer may be in the order, at any time after it was
+// sent. A delivery ends the generation. Each operation takes effect between its call and its return. If a timer is
+// pending at the end, it was lost.
 //
-// A series is such a register, too. The delivery of a round writes the next round, under a generation that no client
-// learns, until no round is left. So a round that is missing stays pending. A round that is delivered twice, out of
-// order, during a pause or after a cancel was not pending. A move, a resumption and a change of the table write the
-// pending round again. A series that is paused at the end was not lost.
+// A series, which is a timer that recurs, is such a register, too. The delivery of a round writes the next round, under
+// a generation that no client learns, until no round is left. So if a round is not delivered, the series is pending at
+// the end, and was lost. A delivery is wrong if it repeats or skips a round, or comes during a pause or after a cancel.
+// A move, a resumption and a change of the timetable (Retime) write the pending round again. A series that is paused at
+// the end was not lost.
 package linear
 
 import (
@@ -26,13 +28,13 @@ type Kind string
 
 // The kinds.
 const (
-	Set    Kind = "set" // a set, a move, or a request to fire now
+	Set    Kind = "set" // a set; or, of a timer that fires once, a move or a request to fire now
 	Cancel Kind = "cancel"
 	Fire   Kind = "fire" // a delivery
 
 	// Operations on a series, which keep the number of rounds and the pending round.
 	Move   Kind = "move"   // also a resumption
-	Retime Kind = "retime" // a paused series stays paused
+	Retime Kind = "retime" // a change of the timetable; a paused series stays paused
 	Pause  Kind = "pause"
 
 	theEnd Kind = "end"
@@ -61,10 +63,10 @@ type Op struct {
 	Result  Result
 	Rounds  int    // for a Set: number of rounds; zero if it fires once
 	Round   int    // for a delivery: number of the round, from 1; zero if it fires once
-	Series  uint64 // for the delivery of a round: the series
+	Series  uint64 // for the delivery of a round: the sequence of the set of its series
 	// Sequence is the sequence of the entry or, for a delivery, its generation. It is zero if the client did not learn it.
-	// A cancel without a sequence was a request to a broker. The broker answers "cancelled" for a generation that any
-	// client has cancelled.
+	// A cancel that is done without a sequence was a request to a broker. The broker answers "cancelled" for a generation
+	// that any client has cancelled.
 	Sequence uint64
 	Call     time.Time
 	Return   time.Time // ignored if the result is unknown
@@ -88,8 +90,7 @@ func Explain(ops []Op) bool {
 		}
 		history = append(history, step)
 	}
-	// Every operation is in the order, except those with an unknown result. If such an operation comes after the end, it
-	// had no effect.
+	// An operation with an unknown result may come after the end in the order. Then it had no effect.
 	history = append(history, porcupine.Operation{Input: Op{Kind: theEnd}, Call: end + 1, Return: end + 1})
 	return porcupine.CheckOperations(porcupine.Model{
 		Init: func() any { return state{} },
@@ -115,10 +116,11 @@ func (o Op) repeats(was state) bool {
 	return o.Expects == AnyPending && was.lastCancel || o.Expects > 0 && was.cancelled.has(uint64(o.Expects))
 }
 
-// state is the state of the last entry of the subject. A fired or cancelled timer may be removed at any time.
+// state is the state of the last entry of the subject. The broker may remove the entries of a fired or cancelled timer
+// at any time, so state does not record whether the subject has an entry.
 type state struct {
-	last      uint64 // sequence of the last set or cancel that a client learned; zero before the first
-	everSet   bool   // a client has set the timer
+	last      uint64 // the last sequence that a client learned, or that was delivered; zero before the first
+	everSet   bool   // the subject has had an entry
 	pending   bool
 	unlearned bool // pending, with a generation that no client learned
 
@@ -181,7 +183,7 @@ func (g generations) with(one uint64) generations { return g + generations(fmt.S
 // a timer.
 type series struct {
 	id     uint64 // zero if no client learned the sequence of its set
-	round  int    // number of the pending round; more than rounds after the last round
+	round  int    // number of the pending round; after the last round, rounds plus 1
 	rounds int
 	paused bool
 }

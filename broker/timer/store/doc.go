@@ -20,6 +20,8 @@
 // generation, the entry right behind the generation shows the outcome. If no entry shows the outcome any more, the
 // answer is unknown. After an error, nothing was changed.
 //
+// The generation of a timer is the sequence of the entry that set it.
+//
 // # Which clock counts
 //
 // The stream's leader stamps stored messages. So its clock (Timers.Now) decides about the due time of a moved round,

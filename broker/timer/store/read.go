@@ -78,12 +78,14 @@ func (e Entries) State(m jsapi.Message) timer.State {
 	}
 }
 
-// electionWait is the maximum time to wait for a leader that a majority follows. An election takes less.
+// electionWait is the maximum time to wait until a majority follows a leader that has answered. The followers of a new
+// leader answer in less time.
 const electionWait = 4 * time.Second
 
-// Now returns a time that the clock of the leader of the timers' stream shows at or after the call. That clock decides
-// when a timer is due. Now asks the leader, unless the last question is at most [leader.Trust] old. The result exceeds
-// the leader's time at the return by at most the time for which Now waited for that answer.
+// Now returns the time of the leader of the timers' stream, whose clock decides when a timer is due. The result is
+// never before the leader's time at the call. Now asks the leader, unless the last question is at most [leader.Trust]
+// old. If Now uses an earlier answer, the result may be ahead of the leader's time, by at most the duration of that
+// question.
 func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	t.mu.Lock()
 	now, ok := t.leaderTime.upperBound(time.Now())

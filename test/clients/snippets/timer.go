@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrLook is returned when the timer is no longer the expected one: it has fired, or another client has changed it
-// first.
+// ErrLook is returned when the last entry of the timer is not the expected one: the timer exists already, has fired, or
+// was changed or cancelled. Then read the state of the timer.
 var ErrLook = errors.New("the timer has changed or fired meanwhile")
 
 // Timer sets, moves and cancels named timers. A timer has a key and a target. Its generation is the sequence in the
@@ -30,15 +30,16 @@ func Timer(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return err
 	}
-	// cancelled: it will never be delivered
+	// another timer, for the cancel
 	if g, err = set("delaytimer.order-43.orders.expire", `{"id":43}`, "2s"); err != nil {
 		return err
 	}
+	// after the acknowledgement, the timer will never be delivered
 	cancel := &nats.Msg{Subject: "delaytimer.order-43.orders.expire", Header: nats.Header{"Delay-Cancel": {"paid"}}}
 	if _, err = publish(ctx, js, cancel, jetstream.WithExpectLastSequencePerSubject(g)); err != nil {
 		return err
 	}
-	// too late
+	// the timer is cancelled already
 	again := &nats.Msg{Subject: "delaytimer.order-43.orders.expire", Header: nats.Header{"Delay-Cancel": {"paid"}}}
 	if _, err = publish(ctx, js, again, jetstream.WithExpectLastSequencePerSubject(g)); !errors.Is(err, ErrLook) {
 		return fmt.Errorf("cancelled twice: %w", err)
@@ -46,8 +47,8 @@ func Timer(ctx context.Context, js jetstream.JetStream) error {
 	return nil
 }
 
-// publish returns the generation of the stored entry. After any other error than ErrLook, the result is unknown: ask
-// again.
+// publish returns the sequence of the stored entry. After any other error than ErrLook, the result is unknown: publish
+// again, with the same expectation. If that returns ErrLook, the first publish may have been stored.
 func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expect ...jetstream.PublishOpt) (uint64, error) {
 	ack, err := js.PublishMsg(ctx, m, expect...)
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == 10071 {

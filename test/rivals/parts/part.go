@@ -34,7 +34,7 @@ var parts = []struct {
 	{"take in and acknowledge", []string{"(*stream).", "(*client).", "server.(*Server)"}},
 }
 
-// partOf returns the part of a stack.
+// partOf returns the name of the first part that matches a stack.
 func partOf(stack []string) string {
 	for _, p := range parts {
 		for _, word := range p.words {

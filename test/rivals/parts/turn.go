@@ -26,7 +26,8 @@ func contains(stack []string, word string) bool {
 	return slices.ContainsFunc(stack, func(function string) bool { return strings.Contains(function, word) })
 }
 
-// A turn is the time from the start of a load to the start of the next load.
+// A load is one run of the process that publishes the messages. A turn is the time from the start of a load to the
+// start of the next load, or to the last sample.
 type turn struct {
 	from, published, to float64 // in seconds; published is the time of the load's last sample
 	samples             []sample
@@ -84,9 +85,9 @@ func rolesOf(all []sample) map[int]string {
 	return processes
 }
 
-// print prints the CPU time of the parts of each process, in microseconds per message. A sample stands for perSample
-// microseconds per message. The columns are the CPU time during the publishes, from the last publish to the due time,
-// after the due time, and the sum.
+// print prints the CPU time of the parts of each role except the load, in microseconds per message. A sample stands for
+// perSample microseconds per message. There are four columns: during the publishes; between the last publish and the
+// due time; after the due time; the sum of these.
 func (t turn) print(to io.Writer, perSample, due float64) {
 	const phases = 3
 	sum := make(map[string]map[string][phases]float64)
