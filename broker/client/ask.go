@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 
 	"delaybroker/levels"
 )
@@ -25,41 +24,45 @@ const (
 // delivered. Pause needs a running broker, and permission to publish to delayctl.timer.pause.<key>.<target>. It returns
 // ErrConflict if there is no series. After ErrUnanswered the outcome is unknown: call Pause again.
 func (c *Client) Pause(ctx context.Context, key, target string) error {
-	return c.ask(ctx, "pause", key, target, "paused")
+	_, err := c.request(ctx, "pause", key, target, "paused", nil)
+	return err
 }
 
 // Resume continues a paused series. The option [MissedRounds] of the series decides about the rounds missed during the
 // pause. Resume needs a running broker, and permission to publish to delayctl.timer.resume.<key>.<target>. For errors
 // see Pause.
 func (c *Client) Resume(ctx context.Context, key, target string) error {
-	return c.ask(ctx, "resume", key, target, "pending")
+	_, err := c.request(ctx, "resume", key, target, "pending", nil)
+	return err
 }
 
 // Fire makes a timer due immediately. For a series, Fire adds one delivery, and does not change the pending round. Fire
 // needs a running broker, and permission to publish to delayctl.timer.fire.<key>.<target>. It returns ErrConflict if no
-// timer is pending. After ErrUnanswered the outcome is unknown. For a series, another call may then add a second
-// delivery.
-func (c *Client) Fire(ctx context.Context, key, target string) error {
-	return c.ask(ctx, "fire", key, target, "fired")
+// timer is pending.
+//
+// The token identifies the request: printable ASCII without spaces, at most 128 bytes. After ErrUnanswered, call Fire
+// again with the same token: within five minutes, that adds no second delivery. Without a token (an empty string), a
+// repetition is another request.
+func (c *Client) Fire(ctx context.Context, key, target, token string) error {
+	_, err := c.request(ctx, "fire", key, target, "fired", map[string]string{"word": token})
+	return err
 }
 
 // Postpone adds a duration to the due time of a timer, or of the pending round of a series, and returns the new due
 // time. A negative duration makes the timer due earlier. The timer keeps its body. Postpone needs a running broker,
-// unlike [Client.MovePending], and permission to publish to delayctl.timer.move.<key>.<target>. ErrConflict means that
-// no timer is pending. After ErrUnanswered the outcome is unknown: [Client.Timer] returns the due time.
-func (c *Client) Postpone(ctx context.Context, key, target string, shift time.Duration) (due time.Time, err error) {
+// unlike [Client.MovePending], and permission to publish to delayctl.timer.move.<key>.<target>. It returns ErrConflict if
+// no timer is pending. After ErrUnanswered, call Postpone again with the same token (see [Client.Fire]): the broker does
+// not add the duration twice, unless the timer was changed in between.
+func (c *Client) Postpone(
+	ctx context.Context, key, target string, shift time.Duration, token string,
+) (due time.Time, err error) {
 	sign := ""
 	if shift < 0 {
 		sign, shift = "-", -shift
 	}
-	a, err := c.request(ctx, "move", key, target, "moved", map[string]string{"by": sign + levels.FormatDuration(shift)})
+	a, err := c.request(ctx, "move", key, target, "moved",
+		map[string]string{"by": sign + levels.FormatDuration(shift), "word": token})
 	return a.Due, err
-}
-
-// ask sends a request without parameters. The error is nil if the reply has the outcome want.
-func (c *Client) ask(ctx context.Context, verb, key, target, want string) error {
-	_, err := c.request(ctx, verb, key, target, want, make(map[string]string, 1))
-	return err
 }
 
 // reply is a broker's reply.
@@ -78,7 +81,6 @@ func (c *Client) request(
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	subject := c.policy.Names.TimerCall(verb) + key + "." + target
-	body["word"] = nuid.Next()
 	data, err := json.Marshal(body)
 	if err != nil {
 		return reply{}, fmt.Errorf("bug: encode a request: %w", err)
@@ -94,7 +96,9 @@ func (c *Client) request(
 func parseReply(m *nats.Msg, subject, want string) (reply, error) {
 	if sentence := m.Header.Get(headerError); sentence != "" { // the broker refused the request
 		code := m.Header.Get(headerErrorCode)
-		kind := map[string]error{"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "507": ErrFull}[code]
+		kind := map[string]error{
+			"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "429": ErrBusy, "503": ErrBusy, "507": ErrFull,
+		}[code]
 		if kind == nil {
 			return reply{}, fmt.Errorf("ask on %s: %s", subject, sentence)
 		}

@@ -34,6 +34,9 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrFull is returned when the stream, the account or the server has no room. Try again later.
 	ErrFull = errors.New("no room")
+	// ErrBusy is returned when too many requests wait at the broker, or JetStream does not answer the broker. The request
+	// has changed nothing. Try again a second later.
+	ErrBusy = errors.New("busy")
 	// ErrUnanswered is returned when the timeout passed without an answer, or the connection was lost. The message may be
 	// stored: publish it again, with its ID. The server also does not answer a user without permission to publish to the
 	// subject. If the connection has reported the missing permission, the error also wraps nats.ErrPermissionViolation.

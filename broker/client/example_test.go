@@ -155,7 +155,7 @@ func ExampleClient_CancelPending() {
 	}
 	fmt.Println(delays.CancelPending(ctx, "order-42", "orders.expire"))
 	fmt.Println(delays.MovePending(ctx, "order-43", "orders.expire", time.Hour))
-	fmt.Println(delays.Postpone(ctx, "order-43", "orders.expire", 5*time.Minute))
+	fmt.Println(delays.Postpone(ctx, "order-43", "orders.expire", 5*time.Minute, ""))
 	for _, m := range fake.Advance(24 * time.Hour) {
 		fmt.Printf("%s %s\n", m.Data, m.Header.Get("Delay-Due"))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker"
 	"delaybroker/broker/client"
@@ -159,6 +160,35 @@ func TestForbidden(t *testing.T) {
 		}
 		if r, err := c.In(t.Context(), "orders.x", 5*time.Second, nil); err != nil || r.Stream != "DELAY_5s" {
 			t.Errorf("after the refused requests: got %+v, %v, want the message in DELAY_5s", r, err)
+		}
+	})
+}
+
+// TestRefusedRequests: a broker's refusal of a request becomes the sentinel of its code, and its text is in the error.
+func TestRefusedRequests(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{Timeout: time.Second})
+		for code, want := range map[string]error{
+			"400": client.ErrBadOption, "404": client.ErrNoBroker, "413": client.ErrTooLarge, "429": client.ErrBusy,
+			"503": client.ErrBusy, "507": client.ErrFull,
+		} {
+			sub, err := nc.Subscribe("delayctl.>", func(m *nats.Msg) {
+				_ = m.RespondMsg(&nats.Msg{Header: nats.Header{
+					micro.ErrorHeader: {"the reason of " + code}, micro.ErrorCodeHeader: {code},
+				}})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.Pause(t.Context(), "k", "shop.x")
+			wantError(t, err, want)
+			if !strings.Contains(err.Error(), "the reason of "+code) {
+				t.Errorf("code %s: %v, want the broker's text", code, err)
+			}
+			if err := sub.Unsubscribe(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

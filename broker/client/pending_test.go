@@ -37,8 +37,8 @@ func changeScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Dur
 		done, err := c.MovePending(ctx, key, "shop."+key, delay)
 		k.note(fmt.Sprint("move ", done), key, client.Receipt{}, err)
 	}
-	postpone := func(key string, by time.Duration) {
-		due, err := c.Postpone(ctx, key, "shop."+key, by)
+	postpone := func(key string, by time.Duration, token string) {
+		due, err := c.Postpone(ctx, key, "shop."+key, by, token)
 		k.note(fmt.Sprint("postpone ", due), key, client.Receipt{}, err)
 	}
 	for _, key := range []string{"a", "b", "c", "e"} {
@@ -55,16 +55,18 @@ func changeScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Dur
 	move("s", time.Minute)
 	move("b", 500*24*time.Hour)
 	move("never", time.Minute)
-	postpone("c", 5*time.Minute)
-	postpone("c", -10*time.Minute)
-	postpone("s", time.Minute)
-	postpone("never", time.Minute)
-	postpone("c", 500*24*time.Hour)
-	postpone("a.b", time.Minute)
+	postpone("c", 5*time.Minute, "")
+	postpone("c", -10*time.Minute, "x")
+	postpone("c", -10*time.Minute, "x") // a repeated request, which changes nothing
+	postpone("s", time.Minute, "y")
+	postpone("s", time.Minute, "y")
+	postpone("never", time.Minute, "")
+	postpone("c", 500*24*time.Hour, "")
+	postpone("a.b", time.Minute, "")
 	pass(5*time.Minute + 30*time.Second)
 	cancel("c")
 	move("c", time.Hour)
-	postpone("c", time.Hour)
+	postpone("c", time.Hour, "")
 	done, err := c.MovePending(ctx, "e", "shop.e", 0)
 	pass(2 * time.Second)
 	k.note(fmt.Sprint("moved ", done), "e", client.Receipt{}, err)

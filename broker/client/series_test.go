@@ -110,9 +110,12 @@ func (k seriesWriter) sendRequests() {
 		k.t.Error(err)
 	}
 	k.ask("pause", "once", k.c.Pause)
-	k.ask("fire", "b", k.c.Fire)
+	fire := func(ctx context.Context, key, target string) error { return k.c.Fire(ctx, key, target, "operator-1") }
+	k.ask("fire", "b", fire)
 	k.pass(time.Second)
-	err = k.c.Fire(context.Background(), "once", "shop.once")
+	k.ask("fire again", "b", fire) // a repeated request, which adds no second delivery
+	k.pass(time.Second)
+	err = k.c.Fire(context.Background(), "once", "shop.once", "")
 	k.pass(time.Second)
 	k.note("fire", "once", client.Receipt{}, err)
 }

@@ -32,11 +32,11 @@ func (s store) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg,
 			continue
 		}
 		key, target, _ := strings.Cut(rest, ".")
-		var request struct{ By string }
+		var request callBody
 		if err := json.Unmarshal(body, &request); err != nil {
 			return nil, err
 		}
-		a, refusal := s.execute(verb, s.policy.Names.Timer(key, target), request.By)
+		a, refusal := s.execute(verb, s.policy.Names.Timer(key, target), request)
 		if refusal != "" {
 			return &nats.Msg{Header: nats.Header{micro.ErrorHeader: {refusal}, micro.ErrorCodeHeader: {"400"}}}, nil
 		}
@@ -46,14 +46,20 @@ func (s store) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg,
 	return nil, nats.ErrNoResponders
 }
 
+// callBody is the body of a request.
+type callBody struct {
+	By    string // the shift of a move
+	Token string `json:"word"`
+}
+
 // answer is the reply to a request.
 type answer struct {
 	Outcome string    `json:"outcome"`
 	Due     time.Time `json:"due,omitzero"`
 }
 
-// execute executes a request. ShiftText is the shift of a move. Refusal is the reason of a bad request, or empty.
-func (f *Fake) execute(verb, subject, shiftText string) (reply answer, refusal string) {
+// execute executes a request. Refusal is the reason of a bad request, or empty.
+func (f *Fake) execute(verb, subject string, request callBody) (reply answer, refusal string) {
 	lastEntry, _ := f.lastEntry(subject)
 	e := entry.Parse(f.policy, lastEntry.Incoming)
 	switch {
@@ -61,10 +67,12 @@ func (f *Fake) execute(verb, subject, shiftText string) (reply answer, refusal s
 		return answer{Outcome: "not_found"}, ""
 	case e.Kind != entry.Set && e.Kind != entry.Paused:
 		return answer{Outcome: "too_late"}, ""
+	case verb == "move" && request.Token != "" && e.Token == request.Token: // a repeated request
+		return answer{Outcome: "moved", Due: e.Request.Due}, ""
 	case verb == "move":
-		return f.postpone(lastEntry.Incoming, e, shiftText)
+		return f.postpone(lastEntry.Incoming, e, request)
 	case verb == "fire":
-		return answer{Outcome: "fired"}, f.fireNow(lastEntry.Incoming, e)
+		return answer{Outcome: "fired"}, f.fireNow(lastEntry.Incoming, e, request.Token)
 	case e.Series == nil:
 		return reply, "the timer fires once: only a recurring timer can be paused, resumed, or get another table"
 	}
@@ -72,8 +80,8 @@ func (f *Fake) execute(verb, subject, shiftText string) (reply answer, refusal s
 	return reply, ""
 }
 
-func (f *Fake) postpone(last message.Incoming, e entry.Entry, shiftText string) (reply answer, refusal string) {
-	text, negative := strings.CutPrefix(shiftText, "-")
+func (f *Fake) postpone(last message.Incoming, e entry.Entry, request callBody) (reply answer, refusal string) {
+	text, negative := strings.CutPrefix(request.By, "-")
 	shift, err := levels.ParseDuration(text)
 	if err != nil {
 		return reply, err.Error()
@@ -90,12 +98,12 @@ func (f *Fake) postpone(last message.Incoming, e entry.Entry, shiftText string) 
 		return answer{}, problem.Sentence
 	case e.Series == nil:
 		until := reply.Due.UTC().Format(time.RFC3339Nano)
-		h := entry.MoveHeader(last.Header, message.HeaderUntil, until, last.Sequence, "")
+		h := entry.MoveHeader(last.Header, message.HeaderUntil, until, last.Sequence, request.Token)
 		f.replace(last.Stream, last.Subject, h, last.Data)
 	default:
 		series, round := e.Round()
 		round.Due = reply.Due
-		next := entry.Next{Round: round, Table: e.Series.Table, First: series.First}
+		next := entry.Next{Round: round, Table: e.Series.Table, First: series.First, Token: request.Token}
 		f.replace(last.Stream, last.Subject, e.RoundHeader(last.Sequence, next), last.Data)
 	}
 	return reply, ""
@@ -115,13 +123,21 @@ func (f *Fake) changeSeries(verb string, last message.Incoming, e entry.Entry) (
 	return outcome
 }
 
-// fireNow makes a timer due immediately. For a series, it adds a delivery instead.
-func (f *Fake) fireNow(last message.Incoming, e entry.Entry) (refusal string) {
+// extraDelivery identifies a request that adds a delivery to a series.
+type extraDelivery struct{ subject, token string }
+
+// fireNow makes a timer due immediately. For a series, it adds a delivery instead, once for each token.
+func (f *Fake) fireNow(last message.Incoming, e entry.Entry, token string) (refusal string) {
 	if e.Series == nil {
 		h := entry.MoveHeader(last.Header, message.HeaderFor, "0s", last.Sequence, "")
 		f.replace(last.Stream, last.Subject, h, last.Data)
 		return ""
 	}
+	extra := extraDelivery{last.Subject, token}
+	if token != "" && f.extras[extra] {
+		return ""
+	}
+	f.extras[extra] = true
 	h := e.Options()
 	maps.Copy(h, e.Request.User)
 	h[message.HeaderFor] = []string{"0s"}

@@ -26,6 +26,7 @@ type Fake struct {
 	now      time.Time
 	streams  map[string]*stream
 	timers   map[string]storedEntry // by subject
+	extras   map[extraDelivery]bool // the requests that have added a delivery to a series
 	requests []Request              // in the order of acceptance
 	pending  []Request              // sorted by due time, then by acceptance
 	letters  []Letter
@@ -69,7 +70,7 @@ func New(t testing.TB, cfg client.Config) *Fake {
 func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
 	f := &Fake{
-		now: now, streams: make(map[string]*stream), timers: make(map[string]storedEntry),
+		now: now, streams: make(map[string]*stream), timers: make(map[string]storedEntry), extras: make(map[extraDelivery]bool),
 		plainDurations: make(map[string]bool),
 	}
 	c, err := client.NewOn(store{f}, cfg)
