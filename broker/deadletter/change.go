@@ -60,5 +60,6 @@ func (l Letter) EditableHeader() message.Header {
 	set(message.HeaderTTL, l.TTL+"s", l.TTL != "" && l.TTL != "never")
 	set(message.HeaderTTL, l.TTL, l.TTL == "never")
 	set(message.HeaderMaxAttempts, strconv.Itoa(l.MaxAttempts), l.MaxAttempts > 0)
+	set(message.HeaderRateKey, l.RateKey, l.RateKey != "")
 	return h
 }

@@ -15,7 +15,7 @@ type HeaderEdit struct {
 
 // editableHeaders are the request headers that an operator may set on a dead letter. All but HeaderUntil may be
 // dropped.
-var editableHeaders = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
+var editableHeaders = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts, HeaderRateKey}
 
 // optionCopiers has a function for each editable header except HeaderUntil. The function copies the value of the header
 // between requests.
@@ -24,6 +24,7 @@ var optionCopiers = map[string]func(dst *Request, src Request){
 	HeaderDeliver:     func(dst *Request, src Request) { dst.Mode = src.Mode },
 	HeaderTTL:         func(dst *Request, src Request) { dst.TTL = src.TTL },
 	HeaderMaxAttempts: func(dst *Request, src Request) { dst.MaxAttempts = src.MaxAttempts },
+	HeaderRateKey:     func(dst *Request, src Request) { dst.RateKey = src.RateKey },
 }
 
 // Edit returns a dead letter with changed headers. The bounds for the headers of clients apply. The editable request

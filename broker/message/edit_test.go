@@ -20,8 +20,8 @@ func TestEdit(t *testing.T) {
 	p := Policy{Names: names, MaxDelay: 24 * time.Hour, Attempts: func(string) int { return 20 }}
 	letter := func() Letter {
 		return Letter{Code: Undelivered, Request: Request{
-			ID: "DELAY_30m-1-1", Target: "orders.x", Accepted: due, Due: due, Mode: ModeStream, TTL: "60", MaxAttempts: 3,
-			Expires: now.Add(time.Minute), User: Header{"X-A": {"1"}, "X-B": {"2", "3"}},
+			ID: "DELAY_30m-1-1", Target: "orders.x", Accepted: due, Due: due, Mode: ModeStream, TTL: "60",
+			MaxAttempts: 3, RateKey: "shop-1", Expires: now.Add(time.Minute), User: Header{"X-A": {"1"}, "X-B": {"2", "3"}},
 		}}
 	}
 	many := make(Header)
@@ -62,6 +62,8 @@ func TestEdit(t *testing.T) {
 		"mode, bad":         {edit: one("Delay-Deliver", "udp"), problem: "Delay-Deliver"},
 		"ttl":               {edit: one("Delay-TTL", "1h"), want: func(l *Letter) { l.TTL = "3600" }},
 		"attempts":          {edit: one("Delay-Max-Attempts", "20"), want: func(l *Letter) { l.MaxAttempts = 20 }},
+		"rate key":          {edit: one("Delay-Rate-Key", "shop-2"), want: func(l *Letter) { l.RateKey = "shop-2" }},
+		"rate key, invalid": {edit: one("Delay-Rate-Key", "a b"), problem: "Delay-Rate-Key"},
 		"attempts, many":    {edit: one("Delay-Max-Attempts", "21"), problem: "from 1 to 20"},
 		"a misspelt header": {edit: one("Delay-Expire", "1h"), problem: "there is no header"},
 		"too many together": {edit: HeaderEdit{Set: many}, problem: "at most 64 headers"},
@@ -102,5 +104,5 @@ func TestEdit(t *testing.T) {
 
 func equalLetters(a, b Letter) bool {
 	return a.Due.Equal(b.Due) && a.Expires.Equal(b.Expires) && a.Mode == b.Mode && a.TTL == b.TTL &&
-		a.MaxAttempts == b.MaxAttempts && a.DueEdited == b.DueEdited && a.ID == b.ID && a.Target == b.Target
+		a.MaxAttempts == b.MaxAttempts && a.RateKey == b.RateKey && a.DueEdited == b.DueEdited && a.ID == b.ID && a.Target == b.Target
 }

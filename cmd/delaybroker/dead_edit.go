@@ -148,8 +148,9 @@ func letterText(l deadletter.Letter) string {
 		fmt.Fprintf(&b, "# %s\n", text.Printable(fmt.Sprintf(format, args...), terminal.MaxCell))
 	}
 	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
-	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")
-	comment("Delay-Max-Attempts have the same meaning as for a client. An unchanged letter is not resent.")
+	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL,")
+	comment("Delay-Max-Attempts and Delay-Rate-Key have the same meaning as for a client. An unchanged letter is not")
+	comment("resent.")
 	if !l.DueKnown() {
 		comment("A due time is missing: add Delay-Until, or resend with --now.")
 	}

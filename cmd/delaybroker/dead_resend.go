@@ -33,7 +33,7 @@ The broker checks the target and DELAY_TARGETS again.
 
 --header, --drop-header and --body change all selected letters in the same way. --edit opens each of them in $VISUAL or
 $EDITOR, and resends the changed ones. Headers of the broker and of the server cannot be changed, except Delay-Until,
-Delay-Expires, Delay-Deliver, Delay-TTL and Delay-Max-Attempts.
+Delay-Expires, Delay-Deliver, Delay-TTL, Delay-Max-Attempts and Delay-Rate-Key.
 
 A letter that cannot be resent is kept, and the output names the remedy:
 

@@ -70,7 +70,8 @@ func New(t testing.TB, cfg client.Config) *Fake {
 func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
 	f := &Fake{
-		now: now, streams: make(map[string]*stream), timers: make(map[string]storedEntry), extras: make(map[extraDelivery]bool),
+		now: now, streams: make(map[string]*stream), timers: make(map[string]storedEntry),
+		extras:         make(map[extraDelivery]bool),
 		plainDurations: make(map[string]bool),
 	}
 	c, err := client.NewOn(store{f}, cfg)

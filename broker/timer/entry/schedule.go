@@ -34,8 +34,8 @@ func CheckSchedule(p message.Policy, subject string) *message.Problem {
 
 // ScheduleEntry returns the sealed header of a schedule's entry. The caller must not store an entry with a problem:
 // such an entry would replace a valid one. The header contains the client's headers for the target, and the options
-// Delay-Deliver, Delay-Expires and Delay-Max-Attempts. ScheduleEntry refuses all other headers that begin with Delay-:
-// our seal would make them valid.
+// Delay-Deliver, Delay-Expires, Delay-Max-Attempts and Delay-Rate-Key. ScheduleEntry refuses all other headers that
+// begin with Delay-: our seal would make them valid.
 func ScheduleEntry(
 	p message.Policy, s Schedule, client message.Header, body []byte, now time.Time,
 ) (message.Header, *message.Problem) {
@@ -47,7 +47,7 @@ func ScheduleEntry(
 	maps.Copy(h, own.User)
 	for name, values := range own.Delay {
 		switch name {
-		case message.HeaderDeliver, message.HeaderExpires, message.HeaderMaxAttempts:
+		case message.HeaderDeliver, message.HeaderExpires, message.HeaderMaxAttempts, message.HeaderRateKey:
 			h[name] = values
 		default:
 			return nil, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)

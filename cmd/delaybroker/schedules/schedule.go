@@ -33,7 +33,7 @@ var keyHeaders = map[string]string{
 
 // options are the Delay- headers that a schedule may have, like any message.
 var options = []string{
-	message.HeaderExpires, message.HeaderDeliver, message.HeaderTTL, message.HeaderMaxAttempts,
+	message.HeaderExpires, message.HeaderDeliver, message.HeaderTTL, message.HeaderMaxAttempts, message.HeaderRateKey,
 }
 
 // schedule parses one schedule. ok is false if it has problems, which are noted.

@@ -159,6 +159,7 @@ func differences(want entry.Pending, current timer.State, s Schedule, now time.T
 	note("expires", expiryText(stored), expiryText(want))
 	note("ttl", stored.TTL, want.TTL)
 	note("attempts", strconv.Itoa(stored.MaxAttempts), strconv.Itoa(want.MaxAttempts))
+	note("rate key", stored.RateKey, want.RateKey)
 	names := slices.Collect(maps.Keys(stored.User))
 	names = slices.AppendSeq(names, maps.Keys(want.User))
 	slices.Sort(names)

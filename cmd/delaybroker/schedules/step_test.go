@@ -76,9 +76,10 @@ func TestPlan(t *testing.T) {
 		},
 		"all differences": {
 			file: "cron: '0 3 * * *', tz: Asia/Tokyo, missed: all, jitter: 1h, last: 2030-01-01T00:00:00Z, body: c, " +
-				"headers: {X-A: [1, 2], Delay-Expires: 10m, Delay-Deliver: core, Delay-TTL: 1h, Delay-Max-Attempts: 2}",
+				"headers: {X-A: [1, 2], Delay-Expires: 10m, Delay-Deliver: core, Delay-TTL: 1h, Delay-Max-Attempts: 2, " +
+				"Delay-Rate-Key: a}",
 			current: stored(t, now, "b", of("X-B", "1", "Delay-Rounds", "9")...), want: Change,
-			differences: "table,rounds,last,missed,jitter,deliver,expires,ttl,attempts,header X-A,header X-B,body",
+			differences: "table,rounds,last,missed,jitter,deliver,expires,ttl,attempts,rate key,header X-A,header X-B,body",
 		},
 		"first is the phase of an interval": {
 			file: "every: 15m, first: 2026-01-01T00:05:00Z", want: Same,
