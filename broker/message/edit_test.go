@@ -104,5 +104,6 @@ func TestEdit(t *testing.T) {
 
 func equalLetters(a, b Letter) bool {
 	return a.Due.Equal(b.Due) && a.Expires.Equal(b.Expires) && a.Mode == b.Mode && a.TTL == b.TTL &&
-		a.MaxAttempts == b.MaxAttempts && a.RateKey == b.RateKey && a.DueEdited == b.DueEdited && a.ID == b.ID && a.Target == b.Target
+		a.MaxAttempts == b.MaxAttempts && a.RateKey == b.RateKey && a.DueEdited == b.DueEdited &&
+		a.ID == b.ID && a.Target == b.Target
 }
