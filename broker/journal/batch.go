@@ -20,7 +20,7 @@ type head struct {
 	Records  int    `json:"k,omitempty"`    // number of records that follow
 	First    int64  `json:"a,omitempty"`    // time of the earliest record, unix nanoseconds
 	Last     int64  `json:"z,omitempty"`    // time of the latest record, unix nanoseconds
-	Lost     *span  `json:"lost,omitempty"` // records dropped since the previous batch
+	Lost     *span  `json:"lost,omitempty"` // dropped records that no earlier acknowledged batch reports
 	End      bool   `json:"end,omitempty"`  // this is the last batch of the start, after a clean stop
 }
 
@@ -46,7 +46,7 @@ func (s span) union(other span) span {
 type batch struct {
 	lines      []byte
 	span       span
-	firstAdded time.Time // local time at which the first record was added
+	firstAdded time.Time // local time of the first Add, or of the creation of an empty batch
 }
 
 // body appends the body of the batch's message to a buffer.

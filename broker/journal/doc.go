@@ -8,10 +8,10 @@
 //
 //   - No delivery and no commit waits for the journal or depends on it. Add encodes one line, and drops the record if
 //     there is no room.
-//   - A search reports the holes of the journal. If the report has no hole, every message that ended in the interval
-//     has a record.
-//   - A batch counts only with the seal of a broker. A client chooses the reply subject of its requests, and so can
-//     make the server store an answer in this stream.
+//   - A search reports the holes of the journal: the intervals in which records are missing, or may be missing. Without
+//     a hole, each message that ended in the interval of the search has a record, if all instances keep a journal.
+//   - With a secret, a batch counts only if it has the seal of a broker. A client chooses the reply subject of its
+//     requests, and so can make the server store an answer in this stream.
 //   - A search needs memory for one answer of the server, about 4 MiB, for any number of records. It passes each record
 //     to its caller, and does not keep it.
 //
@@ -27,21 +27,21 @@
 // The fields of the head:
 //
 //	v     version of the encoding; a reader skips batches of newer versions
-//	b, s  the broker's name, and a random token for each start of it
+//	b, s  the name of the instance, and a random token for each of its starts
 //	n     number of the batch, from 1 for each start; a start stores its batches in order
 //	p     number of the last acknowledged batch before this one; 0 for none
 //	k     number of records that follow; a batch without records is a heartbeat
 //	a, z  times of the earliest and of the latest record, unix nanoseconds
-//	lost  records that were dropped since the previous batch: their number (k), and their times (a, z)
+//	lost  dropped records that no earlier acknowledged batch reports: their number (k), and their times (a, z)
 //	end   true for the last batch of this start, after a clean stop
 //
-// The fields of a record; empty and zero fields are left out:
+// The fields of a record; empty and zero fields are left out, except i, w and l:
 //
 //	i  Delay-Id
 //	t  target
-//	d  due, unix nanoseconds; none if the request was invalid
-//	w  nanoseconds from due until the target had the message, or until the dead letter was stored; without d, from 1970
-//	l  lateness in nanoseconds, if it differs from w because the target's rate delayed the message
+//	d  due time, unix nanoseconds; none if the broker could not parse the time in the request
+//	w  nanoseconds from d, or without d from 1970, until the target had the message or the dead letter was stored
+//	l  lateness in nanoseconds, without the wait for the target's rate; left out if it is equal to w
 //	r  number of deliveries that the target refused
 //	c  code of the dead letter; none if the message was delivered
 //	e  reason of the dead letter, or of the last refusal; at most 256 bytes
@@ -57,27 +57,28 @@
 //	batches were removed, or a server lost them      p is the number of a batch that was not read
 //	a broker was killed                              it wrote no batch with end, and does not answer. A running broker
 //	                                                 writes at least once a minute, so the hole is the minute after its
-//	                                                 last batch. In this minute, the records of at most 0.15 s are
-//	                                                 missing. If no broker could write in this minute, the hole lasts
-//	                                                 until a broker can write
+//	                                                 last batch. In this minute, the records of at most a second are
+//	                                                 missing, if the stream worked. If no broker could write, the hole
+//	                                                 lasts until a broker can write
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
 //	no broker kept a journal                         no broker wrote for two and a half minutes, and the next batch, if
 //	                                                 there is one, is the first of its start
-//	the stream was full, or is new                   its first message is newer than the beginning of the query
+//	old batches were removed, or the stream is new   its first message is newer than the beginning of the query
 //	one of several brokers keeps no journal          the journal does not show it; package inspect asks the running
 //	                                                 brokers
 //
 // The reader gets the answers of the running brokers just before it reads (Config.States). So the result of a search is
-// complete up to one second before the search. A record reaches the stream within this second. If the brokers do not
-// answer, the last minute is unknown. After a minute without a batch of a broker, the reader does not know whether this
-// broker runs. After two and a half minutes, the reader concludes that the broker was killed.
+// complete up to one second before the search: a record reaches the stream within a second, or counts as unstored.
+// Without these answers, the reader sees no hole in the last minute. After a minute without a batch of a broker, it
+// reports that the records since then are unknown. After two and a half minutes, it concludes that the broker was
+// killed.
 //
 // A hole may be longer than the reported minute if a broker loses its connection to the journal, continues to deliver,
 // and is killed before it writes again.
 //
-// A client can store a copy of a batch. The reader recognizes a copy of a batch with records if it has read a batch
-// with this number before, or if the records are too old for a first copy (maxBatchAge). The reader does not recognize
-// a copy of an empty batch. Such a copy can at worst hide that no broker wrote.
+// A client can store a copy of a batch. The reader recognizes the copy if it has read this batch or a later batch of
+// the same start, or if the records are too old for a first copy (maxRecordAge). It does not recognize any other copy
+// of an empty batch. Such a copy can hide that no broker wrote, or make the reader report a hole that is none.
 //
 // # Tried and rejected
 //
@@ -89,7 +90,8 @@
 //     and adds 0.2 µs to its delivery (BenchmarkRecord), at most one per cent of the time of the delivery. A search
 //     among a million records takes a quarter of a second, and a read of a million records takes two seconds
 //     (BenchmarkSearch).
-//   - A subject for each instance. The server would keep a subject in memory for each start of an instance.
+//   - A subject for each instance. An instance may have a new name after each start, and the server would keep the
+//     subject of each name in memory.
 //   - One queue for this package and for package trace. A queue of records would cost an allocation for each record,
 //     because the strings of a record are parts of a message and would have to be copied. The queue of this package
 //     holds encoded lines, and the queue of package trace holds spans.

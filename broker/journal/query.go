@@ -40,13 +40,13 @@ func (r Record) Outcome() Outcome {
 // Place is a record's position in the journal.
 type Place struct {
 	Sequence uint64 // sequence of the record's batch in the stream; zero means the beginning of the journal
-	Record   int    // index in the batch, from zero
+	Record   int    // index of the record in its batch, from zero
 }
 
 // String returns the text that ParsePlace parses.
 func (p Place) String() string { return fmt.Sprintf("%d.%d", p.Sequence, p.Record) }
 
-// ParsePlace parses the result of String.
+// ParsePlace parses the result of String. It returns an error for the zero Place.
 func ParsePlace(s string) (Place, error) {
 	sequence, record, ok := strings.Cut(s, ".")
 	n, err := strconv.ParseUint(sequence, 10, 63)
@@ -70,7 +70,8 @@ type Query struct {
 
 	From  Place // position at which the search begins, such as Report.ContinueAt; the zero Place is the beginning
 	Limit int   // maximum number of records; zero for all
-	// Progress, if not nil, is called for every batch, with the number of records so far and an estimate of the total.
+	// Progress, if not nil, is called before each batch, with the number of records read so far and an estimate of the
+	// total.
 	Progress func(read, total uint64)
 }
 

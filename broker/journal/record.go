@@ -17,7 +17,7 @@ const maxReason = 256
 // Record describes how one message ended.
 type Record message.Ending
 
-// Attempts returns the number of deliveries that the target answered.
+// Attempts returns the number of refusals, plus one for a delivered message.
 func (r Record) Attempts() int { return message.Ending(r).Attempts() }
 
 // line is the JSON form of a record: see the package comment.
@@ -67,7 +67,7 @@ func (r Record) append(b []byte) []byte {
 	return append(b, '}', '\n')
 }
 
-// truncate truncates a reason to maxReason bytes.
+// truncate truncates a reason to at most maxReason bytes.
 func truncate(s string) string {
 	if len(s) <= maxReason {
 		return s

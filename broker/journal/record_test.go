@@ -62,7 +62,7 @@ func TestUnknownFields(t *testing.T) {
 }
 
 // FuzzRecord: with any target of a client and any reply of a target, a record is encoded as one line of JSON. A reader
-// parses an equal record from this line, apart from invalid UTF-8.
+// parses an equal record from this line, apart from invalid UTF-8 and the end of a long reason.
 func FuzzRecord(f *testing.F) {
 	f.Add("DELAY_1s-1-1", "orders.a", "", "nobody listens", int64(1795222624918700000), int64(5), int64(5), 0)
 	f.Add("", "a\"b\\c", "expired", "\x00\n\u2028\xff", int64(0), int64(-5), int64(0), 3)

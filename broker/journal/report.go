@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// deadAfter is the time without a batch after which an instance counts as killed.
+	// deadAfter is the time without a batch after which an instance counts as killed, unless it answers.
 	deadAfter = 2*heartbeatInterval + 30*time.Second
-	// DoubtAfter is the time without a batch after which it is unknown whether an instance runs.
+	// DoubtAfter is the time without a batch after which it is unknown whether an instance runs, unless it answers.
 	DoubtAfter = heartbeatInterval + time.Second
 	// maxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker waits
 	// for refusals by core subscribers, and then for further records of the batch.
 	maxStoreDelay = time.Second
-	// maxHoles is the maximum number of holes in a report.
+	// maxHoles is the maximum number of holes in a report, apart from the hole before the oldest message.
 	maxHoles = 100
 	// maxSummaries is the maximum number of summaries that a search keeps in memory.
 	maxSummaries = 1000
@@ -23,21 +23,21 @@ const (
 // Report describes how complete the result of a search is. All times are by the servers' clocks.
 type Report struct {
 	SearchedAt  time.Time     // time at which the search began
-	OldestBatch time.Time     // time at which the oldest batch was stored; zero if there is none
-	MaxAge      time.Duration // time for which a record is kept; zero without a limit
-	Bytes       uint64        // size of the journal
+	OldestBatch time.Time     // time at which the stream's first message was stored; zero if there is none
+	MaxAge      time.Duration // maximum time for which a record is kept; zero without a limit
+	Bytes       uint64        // size of the stream
 
 	ReadRecords uint64 // number of records read
 	Found       int    // number of records selected
-	ContinueAt  Place  // position at which the search reached its limit; zero if the search did not reach its limit
+	ContinueAt  Place  // position of the first selected record beyond Query.Limit; zero if there is none
 
-	Holes            []Hole // the holes, at most maxHoles
+	Holes            []Hole // at most maxHoles and the hole before the first message
 	MoreHoles        int    // number of further holes
-	UnprovenMessages int    // number of messages in the stream without a valid seal
+	UnprovenMessages int    // number of messages without a valid seal that the search read
 	Duplicates       int    // number of batches that were copies of earlier batches
 }
 
-// Complete reports whether the result has every message that ended in the interval of the query. Only the instances
+// Complete reports whether the result has every record that the query selects from Query.From on. Only the instances
 // that keep a journal count.
 func (r Report) Complete() bool { return len(r.Holes) == 0 && r.ContinueAt.Sequence == 0 }
 
@@ -45,7 +45,7 @@ func (r Report) Complete() bool { return len(r.Holes) == 0 && r.ContinueAt.Seque
 type Hole struct {
 	Instance string // the instance whose records are missing; empty for all
 	From, To time.Time
-	Records  int // number of dropped records; zero if it is unknown
+	Records  int // number of missing records; zero if it is unknown
 	Reason   string
 }
 
@@ -56,21 +56,21 @@ type start struct{ instance, token string }
 type summary struct {
 	number        uint64    // number of the last batch
 	lastStored    time.Time // time at which the last batch was stored
-	completeUntil time.Time // the batches read so far have all records before this time
+	completeUntil time.Time // the batches of this start that the search has read have all its records before this time
 	end           bool      // the last batch marks the end, after a clean stop
-	gapEnd        time.Time // end of a later interval in which no instance wrote; zero if there is none
+	gapEnd        time.Time // end of the last interval without any batch after lastStored; zero if there was none
 }
 
-// summaries has the summary of each start of which a search has read a batch.
+// summaries has the summaries of the starts of which a search has read a batch, at most maxSummaries.
 type summaries struct {
 	byStart    map[start]*summary
-	lastStored time.Time // time at which the last batch was stored; zero if there was none
+	lastStored time.Time // time at which the last batch was stored, or the latest possible time; zero if there was none
 }
 
 func newSummaries() summaries { return summaries{byStart: make(map[start]*summary)} }
 
-// addBatch processes a batch. It calls hole for each hole before the batch, and reports whether the batch is new. If a
-// batch with the same number was read before, the batch is a copy.
+// addBatch processes a batch. It calls hole for each hole before the batch, and reports whether the batch is new. The
+// batch is a copy if a batch of its start with this number or a higher number was read before.
 func (r *summaries) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 	key := start{h.Instance, h.Start}
 	current := r.byStart[key]
@@ -97,9 +97,9 @@ func (r *summaries) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 }
 
 // recordGap processes the interval between the previous batch and a batch that was stored at storedAt. If the interval
-// is longer than the interval of heartbeats, no instance could write in it. An instance that wrote before and after the
-// interval reports its own losses. An instance that never writes again may have run in the interval. Current is the
-// summary of the batch's start, or nil if the batch is the first of its start.
+// is longer than the interval of heartbeats, no instance ran, or none could write. An instance that wrote before and
+// after the interval reports its own losses. An instance that never writes again may have run in the interval. Current
+// is the summary of the batch's start, or nil if the batch is the first of its start.
 func (r *summaries) recordGap(current *summary, storedAt time.Time, hole func(Hole)) {
 	gap := storedAt.Sub(r.lastStored)
 	if r.lastStored.IsZero() || gap <= heartbeatInterval+flushInterval {
@@ -144,8 +144,9 @@ func (h head) completeUntil(storedAt time.Time) time.Time {
 	return storedAt.Add(-maxStoreDelay)
 }
 
-// reportSilent reports the holes of the instances that have written nothing for too long. States are the states of the
-// running writers shortly before now. States is nil if these states are unknown.
+// reportSilent reports the holes at the end of a search: of instances that have written nothing for too long, of
+// instances with records that are not stored yet, and of the interval in which no instance wrote. States are the states
+// of the running writers shortly before now. States is nil if these states are unknown.
 func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole)) {
 	var holes []Hole
 	for key, s := range r.byStart {

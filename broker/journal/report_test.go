@@ -17,7 +17,7 @@ var began = time.Unix(0, 1795222624918700000).UTC()
 
 func after(d time.Duration) time.Time { return began.Add(d) }
 
-// beat returns the head of an instance's batch without records.
+// beat returns the head of an instance's batch with the number n, without records.
 func beat(d time.Duration, instance string, n uint64) input {
 	return input{d, head{Instance: instance, Start: "1", Number: n, Previous: n - 1}}
 }

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// skew is the maximum difference between the clocks of two leaders.
+	// skew is the assumed maximum difference between the clocks of two leaders.
 	skew = time.Minute
 	// leadTime is the length of the interval that a search reads before the interval of the query. So the search finds a
 	// batch of every instance that ran in the interval of the query.
 	leadTime = deadAfter + skew
-	// maxRecordAge is the maximum age of a record when it is stored. A batch with older records is a copy.
+	// A batch counts as a copy if its latest record was older than maxRecordAge when the batch was stored.
 	maxRecordAge = maxBatchAge + skew
 )
 
@@ -31,8 +31,8 @@ type Config struct {
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
 	Policy    message.Policy // has the name of the stream, and the keys that verify seals
-	// States has the states of all running writers shortly before a search, or nil if they are unknown. If States is nil,
-	// a search reports a hole of a killed instance only after a minute without a batch.
+	// States has the states of all running writers shortly before a search. It is nil if these states are unknown. If
+	// States is nil, a search reports a hole of a killed instance only after a minute without a batch.
 	States []State
 }
 
@@ -55,7 +55,7 @@ type Entry struct {
 var errLimit = errors.New("limit reached")
 
 // Search calls emit for each selected record, in the order in which the records were stored. It ends at the first error
-// of emit. The report describes the completeness of the result. If there is no stream, Search returns ErrNoJournal.
+// of emit, and returns this error. If there is no stream, Search returns ErrNoJournal.
 func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
 		if scan.Since = q.Since.Add(-leadTime); s.OldestBatch.Before(scan.Since) {
-			s.summaries.lastStored = scan.Since // latest time of the last batch that the scan skips
+			s.summaries.lastStored = scan.Since // latest possible time of the last batch that the scan skips
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
@@ -182,7 +182,7 @@ func (s *search) process(m lane.Message) error {
 	return nil
 }
 
-// isOwn reports whether a broker wrote a message. A client can make the server store an answer in this stream.
+// isOwn reports whether a broker wrote a message. Without a secret, any message on the journal's subject counts.
 func (s *search) isOwn(m lane.Message) bool {
 	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {
 		return false

@@ -7,8 +7,8 @@ import "time"
 type State struct {
 	Instance        string    `json:"-"`
 	Start           string    `json:"start"`              // random token of the start; empty from an older broker
-	UnstoredRecords int       `json:"unstored,omitempty"` // waiting and dropped records that no stored batch reports
-	Since           time.Time `json:"since,omitzero"`     // time of the earliest unstored record, by the leaders' clocks
+	UnstoredRecords int       `json:"unstored,omitempty"` // waiting records, and dropped ones not reported
+	Since           time.Time `json:"since,omitzero"`     // leader's time of the earliest one; zero if none
 }
 
 // belongsTo reports whether the state belongs to a start.

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// maxBatchAge is the age at which the writer drops a batch. So a stored batch with older records is a copy, and a
-	// reader ignores the copy.
+	// maxBatchAge is the age from which on the writer drops a batch that it could not store. So a reader takes a batch
+	// with much older records for a copy, and ignores it: see maxRecordAge.
 	maxBatchAge = 5 * time.Minute
 
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 2 * time.Second
 )
 
-// errSlow is logged if records were dropped because the stream is slower than the deliveries.
+// errSlow is logged when a batch reports dropped records.
 var errSlow = errors.New("the stream is slower than the deliveries")
 
 // Publisher publishes messages and matches their answers: see [acks.Inbox.Publish].
@@ -30,8 +30,8 @@ type Publisher interface {
 	Publish(m *nats.Msg, wait time.Duration, f acks.Func)
 }
 
-// store stores one batch, or drops it after maxBatchAge. Only one call runs at a time, so the numbers in the stream
-// rise.
+// store stores one batch. It drops the batch if ctx ends, if the connection is closed, or after maxBatchAge. Only one
+// call runs at a time, so the numbers in the stream rise.
 func (w *Writer) store(ctx context.Context, publisher Publisher, b batch, end bool) {
 	w.number++
 	h := head{Instance: w.cfg.Instance, Start: w.start, Number: w.number, Previous: w.previous, End: end}
@@ -81,7 +81,7 @@ func (w *Writer) publish(ctx context.Context, publisher Publisher, m *nats.Msg) 
 	}
 }
 
-// release frees the room of a batch.
+// release frees the room of a batch, and may keep its memory for reuse.
 func (w *Writer) release(b batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// flushInterval is the maximum time for which a record waits for further records. If a broker is killed, the records
-	// of this interval are lost.
+	// flushInterval is the maximum time for which a record waits for further records. If a broker is killed, the waiting
+	// records are lost.
 	flushInterval = 150 * time.Millisecond
 	// heartbeatInterval is the interval at which a broker without records writes an empty batch.
 	heartbeatInterval = time.Minute
-	// fullBatch is the size, in bytes, at which a batch is stored immediately. While the stream is slow, the writer joins
-	// several full batches, up to maxBatch. Otherwise, each round trip would store only 64 KiB.
+	// fullBatch is the size, in bytes, from which on a batch is stored immediately. While the stream is slow, the writer
+	// joins several full batches, up to maxBatch. Otherwise, each round trip would store only 64 KiB.
 	fullBatch = 64 << 10
 	maxBatch  = 256 << 10
 	// lineRoom is the buffer space for the line that makes a batch full, in bytes.
@@ -26,10 +26,10 @@ const (
 	// startChars is the length of a start's token, in characters.
 	startChars = 10
 	// When the broker stops, the writer stores the remaining records for the rest of the grace period, at least for
-	// minFlush and at most for maxFlush. The journal must not delay a restart.
+	// minFlush and at most for maxFlush.
 	maxFlush = time.Second
 	minFlush = 250 * time.Millisecond
-	// logInterval is the minimum time between two log lines about dropped records.
+	// logInterval is the minimum time between two log lines about a journal that cannot be stored.
 	logInterval = time.Minute
 )
 
@@ -44,7 +44,7 @@ type WriterConfig struct {
 	Instance   string        // the broker's name
 	Stream     string        // name of the journal's stream; acknowledgements of other streams are ignored
 	Subject    string        // subject of the batches
-	MaxWaiting int           // maximum size of the waiting records, in bytes; the writer drops further records
+	MaxWaiting int           // size of the waiting records, in bytes, from which on the writer drops further records
 	MaxPayload int           // maximum size of a message in bytes
 	Grace      time.Duration // maximum duration of a stop
 	Counts     *Counts
@@ -58,8 +58,8 @@ type WriterConfig struct {
 // is no room, because no delivery may depend on the journal.
 type Writer struct {
 	cfg       WriterConfig
-	fullBytes int           // size of a batch that is stored immediately
-	maxBytes  int           // maximum size of joined batches
+	fullBytes int           // size, in bytes, from which on a batch is stored immediately
+	maxBytes  int           // maximum size of joined batches, in bytes
 	wake      chan struct{} // wakes Run; capacity 1; never closed
 	logLimit  ratelog.Limit
 	start     string // random token of this start of the instance
@@ -171,9 +171,9 @@ func (w *Writer) Run(ctx context.Context, publisher Publisher) {
 	}
 }
 
-// take returns the next batch to store, or the time until there is one. The batch is full, or its first record has
-// waited for flushInterval, or it is an empty heartbeat. If flush is true, take also returns records that have waited
-// for less than flushInterval.
+// take returns the next batch to store, or the maximum time until there is one. The batch joins full batches, or its
+// first record has waited for flushInterval, or it is an empty heartbeat. If flush is true, take also returns records
+// that have waited for less than flushInterval.
 func (w *Writer) take(now, lastWrite time.Time, flush bool) (b batch, wait time.Duration, ok bool) {
 	if batches := w.takeFull(); len(batches) > 0 {
 		b = batches[0]
@@ -196,7 +196,7 @@ func (w *Writer) take(now, lastWrite time.Time, flush bool) (b batch, wait time.
 	return batch{firstAdded: now}, wait, wait <= 0
 }
 
-// takeFull returns the full batches to store as one, together at most maxBytes.
+// takeFull returns the full batches to store as one: one batch, or several with together at most maxBytes.
 func (w *Writer) takeFull() []batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +213,7 @@ func (w *Writer) takeFull() []batch {
 	return batches
 }
 
-// closeIfEmpty makes Add drop all further records if no record waits, and reports whether it did.
+// closeIfEmpty reports whether no record waits. If none waits, Add drops all further records.
 func (w *Writer) closeIfEmpty() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

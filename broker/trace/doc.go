@@ -1,13 +1,12 @@
-// Package trace makes one span for each message, from its acceptance to its delivery or dead letter, and sends the
-// spans to an OpenTelemetry collector.
+// Package trace makes one span for each sampled message, from its acceptance to its delivery or dead letter, and sends
+// the spans to an OpenTelemetry collector.
 //
 //	lanes' loops ── Ended ──▶ [queue, bounded] ── Run ──▶ spans, 512 at a time ──▶ OTLP over HTTP
 //	                    └─ no room: dropped, and counted        └─ refused: dropped, and counted
 //
 // # Invariants
 //
-//   - No delivery waits for a span. Ended takes little more time than the parsing of one header. If the queue is full,
-//     the span is dropped.
+//   - No delivery waits for a span. If the queue is full, the span is dropped.
 //   - The broker does not change the headers of a message: the target gets the producer's own traceparent. So the
 //     consumer's span is a child of the producer's span, as without a broker.
 //   - The headers of a message affect only the span of this message. An invalid traceparent counts as absent. All text
@@ -17,15 +16,15 @@
 //
 // # The span
 //
-// A message passes through several instances, which may restart. So only the instance that delivers the message makes
-// the span, from the message's headers. The parent of this span is the producer's span, whose context is in the header
-// traceparent:
+// A message may pass through several instances. Only the instance that delivers the message, or stores its dead letter,
+// makes the span, from the message's headers. The parent of this span is the producer's span, whose context is in the
+// header traceparent:
 //
 //	producer's span ──┬── deliver (broker's)  from the acceptance until the target had the message
 //	                  └── consumer's span     made by the consumer's instrumentation from the same header
 //
 // Without a traceparent the span is a root span, if the sampler samples it. Names follow the semantic conventions for
-// messaging. The kind is CLIENT, since the span's own context is not propagated. Every span has the name "deliver",
+// messaging. The kind is CLIENT, because the span's own context is not propagated. Every span has the name "deliver",
 // without the subject, because a subject often contains ids. The target is an attribute.
 //
 //	messaging.destination.name     target
@@ -34,8 +33,8 @@
 //	delaybroker.delay              seconds from acceptance to due
 //	delaybroker.late               seconds of lateness, as in the journal
 //	delaybroker.hops               number of the broker's publishes of the message into lanes
-//	delaybroker.attempts           number of deliveries that the target answered
-//	delaybroker.lane               stream from which the message was delivered
+//	delaybroker.attempts           number of refusals, plus one for a delivered message
+//	delaybroker.lane               stream in which the message was at its end
 //	error.type                     code of a dead letter; then the status is an error
 //
 // The events of a span are the last hop, the due time, and the first and the last refusal, with the reason of the last.

@@ -12,7 +12,7 @@ import (
 const (
 	parentHeader = "traceparent"
 	stateHeader  = "tracestate"
-	// maxState is the maximum size of a tracestate that the span gets, in bytes. The W3C recommendation requires programs
+	// maxState is the maximum size of a tracestate that the span gets, in bytes. The W3C recommendation advises programs
 	// to pass on a tracestate of at least this size.
 	maxState = 512
 )

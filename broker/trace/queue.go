@@ -11,14 +11,14 @@ import (
 	"delaybroker/broker"
 )
 
-// queue holds the messages that wait for their spans. add never waits.
+// queue holds the messages that wait for their spans.
 type queue struct {
 	capacity int           // maximum number of waiting messages
 	batch    int           // maximum number of spans in a request
-	delay    time.Duration // maximum time for which a message waits until its batch is full
+	delay    time.Duration // maximum time for which a message waits for further messages
 	wake     chan struct{} // wakes Run; capacity 1; never closed
 
-	mu         sync.Mutex // guards the fields below; held only while one message is copied
+	mu         sync.Mutex // guards the fields below
 	pending    []pendingSpan
 	unsent     int           // number of messages that are not sent yet, including the messages that Run has taken
 	firstAdded time.Time     // local time at which the first message of pending was added
@@ -60,7 +60,8 @@ func (q *queue) signal() {
 }
 
 // take returns all queued messages if they fill a batch, if delay has passed since the first of them was added, or if
-// flush is set. Otherwise, take returns the time until delay has passed.
+// flush is set. Otherwise, take returns the time until delay has passed. For an empty queue, this is the longest
+// duration.
 func (q *queue) take(now time.Time, flush bool) (queued []pendingSpan, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The environment variables that this package reads itself. The SDK and its exporter read the others.
+// The environment variables that this package reads itself. The SDK and its exporter also read variables.
 const (
 	envDisabled  = "OTEL_SDK_DISABLED"
 	envExporter  = "OTEL_TRACES_EXPORTER"
@@ -34,8 +34,8 @@ const (
 type Environment func(name string) string
 
 // Enabled reports whether the environment requests traces. It returns an error if the environment requires a feature
-// that this package lacks. The caller should log the error and run without traces: an operator often sets these
-// variables for all programs of a cluster, and they must not stop a broker.
+// that this package lacks, or if the endpoint is invalid. The caller should log the error and run without traces: an
+// operator often sets these variables for all programs of a cluster, and they must not stop a broker.
 func Enabled(env Environment) (bool, error) {
 	endpointName, endpoint := env.exporterValue(envEndpoint)
 	exporter := env(envExporter)
@@ -50,7 +50,7 @@ func Enabled(env Environment) (bool, error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		// The error does not contain the value, since the value may contain a password.
+		// The value may contain a password.
 		return false, fmt.Errorf("%s is not a URL such as http://collector:4318", endpointName)
 	}
 	return true, nil

@@ -40,15 +40,15 @@ type Config struct {
 // Tracer makes the spans of messages. Run sends the spans.
 type Tracer struct {
 	sent    atomic.Uint64 // spans that the collector has accepted
-	dropped atomic.Uint64 // spans that found no room in the queue, or that the collector refused
+	dropped atomic.Uint64 // messages that found no room in the queue, and spans that could not be sent
 
 	log         *slog.Logger
 	exporter    sdk.SpanExporter
 	tracer      trace.Tracer
 	queue       queue
-	spans       collectedSpans // only Run uses it
-	timeout     time.Duration  // the timeout of an export
-	parentBased bool           // if the producer's context is not sampled, there is no span
+	spans       collectedSpans
+	timeout     time.Duration // the timeout of an export
+	parentBased bool          // if the producer's context is not sampled, there is no span
 	logLimit    ratelog.Limit
 }
 
@@ -70,7 +70,7 @@ func New(cfg Config) (*Tracer, error) {
 	}))
 	res, err := resourceOf(cfg.Version)
 	if err != nil {
-		t.log.Warn("OpenTelemetry: a part of OTEL_RESOURCE_ATTRIBUTES is ignored", "err", err)
+		t.log.Warn("cannot read all attributes of the spans' resource, will send spans without them", "err", err)
 	}
 	if t.exporter == nil {
 		if t.exporter, err = otlptracehttp.New(context.Background()); err != nil { // it connects at the first request
@@ -91,8 +91,8 @@ func resourceOf(version string) (*resource.Resource, error) {
 		resource.WithFromEnv())
 }
 
-// Ended queues the span of a message that was delivered or became a dead letter. It never blocks, and is safe for
-// concurrent use.
+// Ended queues the span of a message that was delivered or became a dead letter. It blocks only for a mutex, and is
+// safe for concurrent use.
 func (t *Tracer) Ended(e broker.Ended) {
 	parent, state := parentOf(e.Header)
 	if t.parentBased && parent.IsValid() && !parent.IsSampled() {
@@ -163,7 +163,7 @@ func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) {
 	}
 	t.dropped.Add(uint64(len(spans)))
 	if _, ok := t.logLimit.Allow(logInterval); ok {
-		t.log.Warn("the collector accepts no spans; these spans are dropped, later spans are sent, and deliveries continue",
+		t.log.Warn("cannot send spans to the collector; these spans are dropped, and deliveries continue",
 			"dropped", t.dropped.Load(), "err", err)
 	}
 }

@@ -140,8 +140,8 @@ func TestSampling(t *testing.T) {
 }
 
 // TestCollectorUnavailable: while the collector accepts no spans, Ended returns immediately. The tracer drops and
-// counts the spans without room, and logs this once a minute. When the collector accepts spans again, the tracer sends
-// the next spans.
+// counts the messages without room and the spans that it cannot send, and logs once a minute. When the collector
+// accepts spans again, the tracer sends the next spans.
 func TestCollectorUnavailable(t *testing.T) {
 	for name, c := range map[string]*collector{
 		"silent": {wait: make(chan struct{})},
@@ -166,7 +166,7 @@ func TestCollectorUnavailable(t *testing.T) {
 				time.Sleep(55 * time.Second)
 				synctest.Wait()
 				wantCounts(t, tr, 0, 1000)
-				if lines := strings.Count(log.String(), "the collector accepts no spans"); lines != 1 {
+				if lines := strings.Count(log.String(), "cannot send spans"); lines != 1 {
 					t.Errorf("logged %d times, want once:\n%s", lines, log.String())
 				}
 				c.mu.Lock()
@@ -211,8 +211,8 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// TestStopWaitsASecond: a stop waits a second for a silent collector, and counts the spans as dropped. A collector that
-// answers gets all spans.
+// TestStopWaitsASecond: a stop waits a second for a silent collector, and then counts the spans as dropped. A collector
+// that answers gets all spans.
 func TestStopWaitsASecond(t *testing.T) {
 	for _, silent := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
