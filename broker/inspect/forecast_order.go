@@ -93,28 +93,20 @@ func (f *forecast) bisectGap(ctx context.Context, g gap) error {
 	return nil
 }
 
-// departures returns the number of messages that leave the level in each slot. It spreads the messages of a gap evenly
-// over its slots. The bound of a slot is the sum of the maximum errors of its two positions.
+// departures returns the number of messages that leave the level in each slot. It spreads the messages between two
+// known positions evenly over their slots. All of them may leave in one slot, so the bound of each slot is the rest.
 func (o *order) departures() []estimate {
-	positions, bounds := make([]float64, len(o.remaining)), make([]float64, len(o.remaining))
-	for n := range o.remaining {
-		positions[n] = float64(o.remaining[n])
-	}
-	for _, g := range o.gaps() {
-		for n := g.low + 1; n < g.high; n++ {
-			positions[n] = positions[g.low] - float64(g.width())*float64(n-g.low)/float64(g.high-g.low)
-			bounds[n] = max(positions[n]-positions[g.high], positions[g.low]-positions[n])
+	estimates := make([]estimate, 0, len(o.remaining)-1)
+	low := 0
+	for high := 1; high < len(o.remaining); high++ {
+		if !o.known[high] {
+			continue
 		}
-	}
-	// A gap without messages is not in gaps: all its positions have the same number.
-	for n := 1; n < len(positions)-1; n++ {
-		if !o.known[n] && bounds[n] == 0 {
-			positions[n] = positions[n-1]
+		width := float64(o.remaining[low] - o.remaining[high])
+		number := width / float64(high-low)
+		for ; low < high; low++ {
+			estimates = append(estimates, estimate{number: number, bound: width - number})
 		}
-	}
-	estimates := make([]estimate, len(o.remaining)-1)
-	for n := range estimates {
-		estimates[n] = estimate{number: positions[n] - positions[n+1], bound: bounds[n] + bounds[n+1]}
 	}
 	return estimates
 }

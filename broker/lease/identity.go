@@ -40,9 +40,9 @@ func (s *Shared) checkIdentities() {
 		}
 		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
 		case !younger:
-			if !s.logState.youngerExists {
-				s.log.Error("a younger instance has the same name or place; with the same name, the younger stops",
-					"instance", id, "name", i.Name, "place", i.Place)
+			if !s.logState.youngerExists && i.Place == "" {
+				s.log.Error("a younger instance has the same name, and stops; give each instance a unique name",
+					"instance", id, "name", i.Name)
 			}
 			s.logState.youngerExists = true
 		case i.Place != "":
