@@ -41,7 +41,7 @@
 //	t  target
 //	d  due time, unix nanoseconds; none if the broker could not parse the time in the request
 //	w  nanoseconds from d, or without d from 1970, until the target had the message or the dead letter was stored
-//	l  lateness in nanoseconds, without the wait for the target's rate; left out if it is equal to w
+//	l  lateness in nanoseconds, without waits for a rate or a pause; left out if it is equal to w
 //	r  number of deliveries that the target refused
 //	c  code of the dead letter; none if the message was delivered
 //	e  reason of the dead letter, or of the last refusal; at most 256 bytes

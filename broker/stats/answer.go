@@ -31,7 +31,7 @@ type Answer struct {
 	Targets []TargetAnswer `json:"targets,omitempty"`
 	// Pauses is its list of paused targets; nil from a broker without support for pauses.
 	Pauses *PausesAnswer `json:"pauses,omitempty"`
-	// Writer is the backlog of its journal; nil without a journal, and from an older broker.
+	// Writer is the state of its journal's writer; nil without a journal, and from an older broker.
 	Writer *journal.State `json:"journal_writer,omitempty"`
 }
 
@@ -44,13 +44,13 @@ type PausesAnswer struct {
 // LaneAnswer is a lane's state, from its owner.
 type LaneAnswer struct {
 	Stream          string    `json:"stream"`
-	Live            bool      `json:"live"`                // its consumer is probably alive
+	Live            bool      `json:"live"`                // the lane's consumer is probably alive
 	InDoubt         bool      `json:"in_doubt,omitempty"`  // ownership is uncertain, so nothing is delivered
 	Read            uint64    `json:"read"`                // the last sequence read; zero before the first
 	Held            int       `json:"held"`                // messages in memory
 	Full            bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
 	ResumesAt       time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: no unread message is due earlier
-	Pending         uint64    `json:"pending"`             // messages in the lane, as counted some seconds ago
+	Pending         uint64    `json:"pending"`             // messages in the lane, as counted up to a minute ago
 	Overdue         float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
 	UnopenedEntries int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key
 	NewerMessages   int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker

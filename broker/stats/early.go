@@ -17,20 +17,20 @@ const (
 
 // EarlyCheck detects early deliveries. A delivery is sent when the leader's clock is proven to have reached the due
 // time. But that proof is up to leader.Trust old. The clock may have been set back since then, or the proof may be
-// wrong. So each clock reading of a commit is also compared with the deliveries before the reading. If the leader
-// answers with the time ts to a request sent at local time a, the leader's clock showed at most ts − (a − s) at any
-// earlier local time s:
+// wrong. So a clock reading of a commit is also compared with the deliveries before the reading. If the leader answers
+// with the time ts to a request sent at local time a, the leader's clock showed at most ts − (a − s) at any earlier
+// local time s:
 //
 //	due ──┐
 //	  sent s ───────────── asked a ──── ts: the leader stamps its answer
 //	        │◀── a − s ──▶│
 //
 // A delivery with due > ts − (a − s) was early. Of all deliveries between two readings, only the one with the largest
-// due − s is kept. So the counts are of readings, and not of deliveries. The count of early readings must stay zero.
+// due − s is kept. So the counts are of readings, and not of deliveries.
 type EarlyCheck struct {
-	maxLead      time.Duration // maximum of due − s since the last reading; due and s are relative to base
-	firstSent    time.Time     // local time of the first delivery since the last reading; zero if there is none
-	readingStart time.Time     // local time at which the current reading began; zero if the reading cannot judge
+	maxLead      time.Duration // maximum of due − s since the last reading began; due and s are relative to base
+	firstSent    time.Time     // local time of the first delivery since the last reading began; zero if there is none
+	readingStart time.Time     // local time at which the last reading began; zero if the reading cannot judge
 	judgedLead   time.Duration // maxLead at the beginning of the reading
 	leader       string        // the leader at the beginning of the reading
 }

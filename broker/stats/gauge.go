@@ -8,34 +8,33 @@ import (
 )
 
 // MaxClockAge is the maximum age of a reading of the leader's clock. A status does not show an older reading. The clock
-// of an idle lane is not read, and even good clocks drift apart by seconds a day.
+// of an empty lane is not read, and even good clocks drift apart by seconds a day.
 const MaxClockAge = 10 * time.Minute
 
 // Report is the state of a lane's loop at the end of a pass, one iteration of the loop.
 type Report struct {
 	Memory
-	WaitingMessages int
+	WaitingMessages int // messages that wait for a time or for the end of a pause
 	NewerMessages   int // messages of a newer format
 
 	Pending, Read, Bytes uint64
 	MaxBytes             int64
 	UnopenedEntries      int // entries of timers that are sealed with an unknown key
 
-	ClockOffset time.Duration // the leader's clock minus the local clock
+	ClockOffset time.Duration // the leader's time minus the sum of Gauge.base and the monotonic time since base
 	ClockRead   time.Time     // local time of the last reading of the leader's clock; zero if there is none
-	OldestDue   leader.Time   // time at which the oldest message should have left; zero if there is none
-	NextDue     leader.Time   // due time of the next message on the wheel; zero if there is none
+	OldestDue   leader.Time   // time at which the oldest message should leave; zero if there is none
+	NextDue     leader.Time   // time of the next message on the wheel; zero if there is none
 	ResumesAt   leader.Time   // time until which reading is suspended; zero if it is not suspended
 
-	UncommittedSince time.Time // local time of the first uncommitted delivery; zero if there is none
+	UncommittedSince time.Time // local time since which a delivery or a move waits for its commit; zero if none waits
 }
 
-// Gauge has the last report of a loop, for other goroutines. Ages are stored as points in time, so they are right even
-// while the loop sleeps or hangs.
+// Gauge has the last report of a loop, for other goroutines.
 type Gauge struct {
 	base time.Time // a fixed local time, to which the loop's times relate
 
-	mu     sync.Mutex // guards report; held only while it is copied
+	mu     sync.Mutex // guards report
 	report Report
 }
 

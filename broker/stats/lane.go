@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// LaneStatus is the state of one lane. If another instance owns the lane, a LaneStatus has only the owner, and the
-// counts from the time when this instance owned the lane. Durations are seconds in JSON.
+// LaneStatus is the state of one lane. If another instance owns the lane, its state is zero, and its counts are from
+// the time when this instance owned the lane. Durations are seconds in JSON.
 type LaneStatus struct {
 	Stream string        `json:"stream"`
 	Kind   string        `json:"kind"`
@@ -31,13 +31,13 @@ type LaneStatus struct {
 	Overdue         time.Duration `json:"overdue"` // the time since the oldest message should have left
 	NextDue         time.Time     `json:"next_due,omitzero"`
 	NewerMessages   int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
-	WaitingMessages int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
-	CommitAge       time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery
+	WaitingMessages int           `json:"waiting"`         // messages that wait for a time or for the end of a pause
+	CommitAge       time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery or move
 
 	Bytes    uint64 `json:"bytes"`     // size of the stream when it was last read
 	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less means no limit
 
-	ClockKnown  bool          `json:"clock_known"`  // the leader returned its time recently
+	ClockKnown  bool          `json:"clock_known"`  // the leader returned its time within MaxClockAge
 	ClockOffset time.Duration `json:"clock_offset"` // the leader's clock minus the local clock
 
 	Moves
@@ -46,12 +46,12 @@ type LaneStatus struct {
 // Memory is a lane's use of memory.
 type Memory struct {
 	Held      int  `json:"held"`       // messages in memory
-	HeldBytes int  `json:"held_bytes"` // the size of their bodies
+	HeldBytes int  `json:"held_bytes"` // the memory of these messages, in bytes
 	Span      int  `json:"span"`       // sequences from the first message that has not left to the last message read
 	Full      bool `json:"full"`       // reading continues when messages leave
 }
 
-// Moves counts the messages that have left a lane.
+// Moves counts the deliveries and the moves of a lane's messages.
 type Moves struct {
 	Delivered uint64 `json:"delivered"`
 	Hops      uint64 `json:"hops"`

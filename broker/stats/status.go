@@ -23,7 +23,7 @@ type Status struct {
 
 // Counts has the counts of a broker that belong to no lane.
 type Counts struct {
-	Outcomes          map[string]uint64          `json:"outcomes"` // deliveries by outcome: see deliver.Outcome
+	Outcomes          map[string]uint64          `json:"outcomes"` // attempts by outcome: see deliver.Outcome
 	DeadLetters       map[message.Code]uint64    `json:"dead_letters"`
 	OwnDuplicates     uint64                     `json:"duplicates_ours"`    // repeated publishes of a stored message
 	ForeignDuplicates uint64                     `json:"duplicates_foreign"` // publishes under the id of another message
@@ -32,18 +32,18 @@ type Counts struct {
 	EarlyChecks       uint64                     `json:"early_checks"`       // clock readings that could show an early delivery
 	SweptTimers       uint64                     `json:"timers_swept"`       // overdue timers that only a sweep found
 	MissedRounds      uint64                     `json:"rounds_missed"`      // missed and skipped rounds of series
-	Lateness          map[streams.Kind]Histogram `json:"lateness"`           // lateness of deliveries, by kind of lane
-	Rates             []RateCount                `json:"rates"`              // attempts to deliver, by rate pattern
+	Lateness          map[streams.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
+	Rates             []RateCount                `json:"rates"`              // delivered and refused, by rate pattern
 	// Targets contains names that tenants chose. Any client that reaches /status can read the JSON of Counts, so Targets
 	// is not in the JSON.
 	Targets []TargetCount `json:"-"`
 }
 
-// JournalStatus counts the records of deliveries, if a journal is kept.
+// JournalStatus counts the records of the journal, if the broker keeps one.
 type JournalStatus struct {
 	Kept    bool   `json:"kept"`
 	Stored  uint64 `json:"stored"`
-	Dropped uint64 `json:"dropped"` // records not stored: the journal's stream was too slow, or refused them
+	Dropped uint64 `json:"dropped"` // records not stored, because the journal's stream was too slow or stored nothing
 }
 
 // PauseStatus is a pattern of paused targets.

@@ -8,10 +8,10 @@ import (
 	"delaybroker/broker/deliver"
 )
 
-// maxTargets is the maximum number of targets that AddTargets takes from the report of one instance.
 const maxTargets = 1000
 
-// TargetCount counts the attempts to deliver to one target, or to the targets of one pattern: see deliver.Counts.
+// TargetCount counts the delivered and refused attempts for one target, or for the targets of one pattern: see
+// deliver.Counts.
 type TargetCount struct {
 	Target    string `json:"target"`
 	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to the target
@@ -24,7 +24,7 @@ type targetKey struct{ target, rate string }
 
 func (c TargetCount) key() targetKey { return targetKey{c.Target, c.Rate} }
 
-// readTargets returns the counts of the targets with deliveries, and of all patterns of rates.
+// readTargets returns the counts that are not zero, and all counts of targets with a rate.
 func readTargets(counts *deliver.Counts) []TargetCount {
 	all := []TargetCount{}
 	for _, c := range counts.All() {
@@ -36,7 +36,7 @@ func readTargets(counts *deliver.Counts) []TargetCount {
 	return all
 }
 
-// RateCount counts the attempts to deliver to the targets whose rate is set by one pattern.
+// RateCount counts the delivered and refused attempts for the targets whose rate one pattern sets.
 type RateCount struct {
 	Pattern   string `json:"pattern"`
 	Delivered uint64 `json:"delivered"`
@@ -69,8 +69,8 @@ type TargetAnswer struct {
 	RefusedRate   *float64 `json:"refused_per_second"`
 }
 
-// TargetsSince returns the counts, with the rates per second since earlier counts. Counts never fall. A TargetCount
-// without an earlier count began at zero.
+// TargetsSince returns the counts, with the rates per second since earlier counts, or without rates if the interval is
+// zero. Counts never fall. A TargetCount without an earlier count began at zero.
 func TargetsSince(current, earlier []TargetCount, interval time.Duration) []TargetAnswer {
 	counts := make(map[targetKey]TargetCount, len(earlier))
 	for _, c := range earlier {

@@ -1,5 +1,5 @@
-// Package history keeps an instance's numbers of delivered, refused and pending messages in memory, for the last hour
-// and the last day.
+// Package history keeps an instance's numbers of delivered, refused and pending messages, and the lateness of its
+// deliveries, in memory, for the last hour and the last day.
 //
 // A Book has two rings: an hour in steps of ten seconds, and a day in steps of five minutes. Its size does not depend
 // on the load, and is below 150 KB. A monitoring system that reads the metrics keeps older data.

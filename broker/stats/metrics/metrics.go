@@ -40,12 +40,12 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // The metrics of the broker.
 var (
 	build      = desc("build_info", "Always 1. The labels identify the program.", "version", "revision", "go_version")
-	readiness  = desc("ready", "1 if /readyz reports ready: the broker is connected, reads its lanes and is not stopping.")
+	readiness  = desc("ready", "1 if all checks of /readyz pass.")
 	linkUp     = desc("link_up", "1 if the connection to NATS is up.", "link")
 	reconnects = desc("link_reconnects_total", "Reconnections to NATS.", "link")
 	lateness   = desc("lateness_seconds",
 		"Time from the due time until the target has the message, by the clock of the lane's leader and by kind of "+
-			"lane. For retry it includes the waits between refusals.", "kind")
+			"lane. For retry it includes the waits between refusals. Waits for a rate or a pause do not count.", "kind")
 	outcomes = desc("deliveries_total",
 		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, because no answer came, and "+
 			"then repeated; stalled, because the target does not answer; no_room in JetStream; paced by the target's "+
@@ -127,7 +127,7 @@ var lanes = []laneMetric{
 		func(l stats.LaneStatus) float64 { return float64(l.Span) }),
 	gauge("full", "1 if the lane's memory is full. Reading continues when messages leave.",
 		func(l stats.LaneStatus) float64 { return boolValue(l.Full) }),
-	gauge("wheel_messages", "Messages on the timing wheel.",
+	gauge("wheel_messages", "Messages in memory that wait for their time, or for the end of a pause.",
 		func(l stats.LaneStatus) float64 { return float64(l.WaitingMessages) }),
 	newLaneMetric(prometheus.GaugeValue, "next_due_timestamp_seconds",
 		"Time of the next entry on the wheel, by the clock of the lane's leader; absent if the wheel is empty.",
@@ -171,7 +171,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reads the status once, so all values of a scrape are from the same time.
+// Collect sends the values of all metrics.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s := c.Status()
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
