@@ -14,23 +14,21 @@ import (
 )
 
 const (
-	// maxQueries is the maximum number of waiting queries. The instance drops further queries, and the
-	// operator's program sends them again.
+	// maxQueries is the maximum number of waiting queries. The instance drops further queries.
 	maxQueries = 16
-	// answerInterval is the minimum time between two answers. It bounds the cost of an operator's program that sends
-	// queries in a loop.
+	// answerInterval is the pause after an answer. It bounds the cost of an operator's program that sends queries in a
+	// loop.
 	answerInterval = 5 * time.Millisecond
-	// largeInterval replaces answerInterval after an answer with a history or with targets. Such an answer has about 30
-	// KB.
+	// largeInterval replaces answerInterval after a query for a history or for targets, whose answer has about 30 KB.
 	largeInterval = 200 * time.Millisecond
 )
 
 // Answer is the report of a running instance about itself.
 type Answer = stats.Answer
 
-// Headers of a query. HeaderHistory also requests a history: HistoryHour or HistoryDay. HeaderTargets, with any value,
-// also requests the deliveries to each target. HeaderExcept names the instance that sends the query for its page. That
-// instance does not answer its own query.
+// Headers of a query. HeaderHistory also requests a history: HistoryHour or HistoryDay. HeaderTargets, with any
+// non-empty value, also requests the deliveries to each target. HeaderExcept names the instance that sends the query
+// for its page. That instance does not answer its own query.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
@@ -42,8 +40,8 @@ const (
 // QueryOptions are the options of a query. The zero value requests only the state of each instance.
 type QueryOptions struct {
 	History string // HistoryHour or HistoryDay; empty for no history
-	Targets bool   // request the deliveries to each target, too
-	Except  string // the name of the sender, if it is an instance
+	Targets bool   // also requests the deliveries to each target
+	Except  string // the instance that sends the query; empty for other senders
 }
 
 // Header returns the headers of a query.

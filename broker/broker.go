@@ -30,7 +30,7 @@ import (
 
 // Broker moves delayed messages from lane to lane and to their targets. New creates a broker, and Run runs it.
 type Broker struct {
-	id            string   // unique among the running instances
+	id            string   // name of this instance
 	users         []string // user names of the connections; empty if unknown
 	cfg           Config
 	names         message.Names
@@ -47,10 +47,10 @@ type Broker struct {
 	journalWriter atomic.Pointer[journal.Writer] // nil before Run, and without a journal
 	pauses        pauseControl
 	log           *slog.Logger
-	startTime     time.Time // time of New
+	startTime     time.Time // when New created the broker
 
 	draining atomic.Bool
-	stop     chan error // capacity 1: the reason why this instance must stop
+	stop     chan error // why this instance must stop; capacity 1
 }
 
 // Config is the configuration of a broker.
@@ -98,10 +98,10 @@ func New(links Links, cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// Run creates the streams and moves messages until ctx ends. Then it drains and returns nil. It returns ErrDrift or
-// streams.ErrMissingStreams if the streams do not match the configuration. It returns ErrSecret if the messages are
-// sealed with a secret that this broker does not have. It returns lease.ErrNameInUse if an older instance has the same
-// name, and ErrGrace if the drain took too long. While JetStream does not answer, at the start or later, Run waits.
+// Run prepares the streams, and moves messages until ctx ends. Then Run drains, and returns nil, or ErrGrace if the
+// drain took too long. Run returns ErrDrift or streams.ErrMissingStreams if the streams do not match the configuration,
+// ErrSecret if the messages are sealed with a secret that this broker does not have, and lease.ErrNameInUse if an older
+// instance has the same name. While JetStream does not answer, Run waits for JetStream.
 func (b *Broker) Run(ctx context.Context) error {
 	defer b.noteRefusals()()
 	lanes, err := b.streams.Start(ctx)
@@ -124,7 +124,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.links.Deliver, deliverer.NoteError)()
-	deliverer.NoteError(b.links.Deliver.LastError()) // the last error before listenToErrors
+	deliverer.NoteError(b.links.Deliver.LastError()) // an error before the call of listenToErrors
 	b.linkStates.Refresh()
 	b.pauses.deliverer = deliverer
 	b.pauses.Load(ctx)
@@ -171,8 +171,8 @@ func (b *Broker) Run(ctx context.Context) error {
 }
 
 // noteRefusals records, for operators, the permissions that the server denies to the connections, until the returned
-// function is called. It ignores a denied publish to a target, because the dead letter of the message states the
-// denial.
+// function is called. It ignores a denied publish on a subject that is neither the broker's own nor in the JetStream
+// API. Such a subject is a target, and the record of the refused message states the denial.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.links.Each(func(name string, nc *nats.Conn) {
@@ -197,7 +197,7 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 	return b.streams.Configs(ctx)
 }
 
-// Ready returns a channel that is closed when this instance reads all lanes that it owns.
+// Ready returns a channel that is closed when this instance first reads all lanes that it owns.
 func (b *Broker) Ready() <-chan struct{} { return b.engine.Ready() }
 
 // stopCause is the cause of a stop that no caller requested.
@@ -211,8 +211,8 @@ func (b *Broker) quit(err error) {
 	}
 }
 
-// listenToErrors calls f with the asynchronous errors of a connection until the returned function is called. The
-// connection's previous handler is still called too.
+// listenToErrors calls f with the asynchronous errors of a connection until the returned function is called, and then
+// restores the previous handler. In the meantime it calls the previous handler after f.
 func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 	previous := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {

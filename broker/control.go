@@ -21,8 +21,8 @@ import (
 
 // startServices starts two services. One answers the requests about timers, and those that the program added
 // (Config.Calls). The other answers requests for schedules, if Config.Schedules is set. Without a lane of timers and
-// without Calls, it starts none. The services accept requests until ctx ends. The returned function waits until the
-// requests in progress are answered.
+// without Calls, startServices starts none. The services accept requests until ctx ends. The returned function waits
+// until the requests in progress are answered.
 func (b *Broker) startServices(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
 	if _, ok := streams.SpecOfKind(lanes, streams.Timers); !ok && len(cfg.Calls) == 0 {
@@ -57,9 +57,8 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	})
 }
 
-// publishAndWait returns a function that publishes a message to a stream and waits for the answer. The function
-// accepts an answer only on the reply subject of this publish, which ends in a secret token, and only if the
-// answer names the stream.
+// publishAndWait returns a function that publishes a message to a stream and waits for the answer. The reply subject
+// ends in a secret token. The function ignores an answer that does not name the stream, because a client wrote it.
 func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)

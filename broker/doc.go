@@ -1,12 +1,12 @@
-// Package broker is a delay broker that a program embeds. New checks a Config, Run moves messages until its context
-// ends, and Status and Answer report the state. Package engine has the loop that moves messages. This package makes,
-// connects and stops the parts.
+// Package broker is a delay broker that a program embeds. New checks a Config. Run moves messages until its context
+// ends. Status and Answer report the state. Package engine has the loop that moves messages. This package makes,
+// connects and stops the broker's parts.
 //
 // A lane is a stream of the broker in which messages wait, such as a level, the intake or the stream of timers. The
 // other terms of the protocol are in PROTOCOL.md of package message.
 //
 //	broker.go     makes the parts, runs them, and stops them in order
-//	links.go      wakes the engine when a connection or JetStream is back
+//	links.go      wakes the engine when a connection is back or JetStream answers again
 //	leaser.go     makes the leaser, which decides which instance owns a lane
 //	pauses.go     stops deliveries to paused targets
 //	control.go    answers requests about timers and schedules

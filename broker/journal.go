@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// The records that are not stored yet take at most maxUnstored bytes, and at most Config.HoldBytes / journalShare.
+	// The smaller of maxUnstored and Config.HoldBytes / journalShare bounds the records that are not stored yet, in bytes.
 	maxUnstored  = 8 << 20
 	journalShare = 16
 )
 
-// startJournal starts the writer of the journal. The returned function stops the writer, and waits until the last
-// record is stored. If the configuration has no journal, the writer is nil.
+// startJournal starts the writer of the journal. The returned function stops the writer, and waits until the writer has
+// stored or dropped the last record. If the configuration has no journal, the writer is nil.
 func (b *Broker) startJournal(ctx context.Context, write *acks.Inbox) (*journal.Writer, func()) {
 	cfg := b.cfg
 	if cfg.Journal == 0 {

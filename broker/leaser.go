@@ -40,7 +40,8 @@ func (b *Broker) newLeaser() lease.Leaser {
 }
 
 // claimTimeout returns the time for which this instance leaves the firing of a timer to the instance that claimed it.
-// If the broker is the only instance, the time is zero: an earlier process of this broker claimed the firing.
+// If the broker may have only one instance, the time is zero, because only an earlier process of this broker can have
+// claimed the firing.
 func (b *Broker) claimTimeout(instance string) time.Duration {
 	cfg := b.cfg
 	switch {

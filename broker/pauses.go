@@ -10,7 +10,7 @@ import (
 )
 
 // haltTimeout is the time for which an instance waits, after a pause, for the results of the messages that it has
-// already sent. The time is short, because the paused target may not answer.
+// already sent. The time is short, because the paused target may be silent.
 const haltTimeout = 2 * time.Second
 
 // A pauseControl applies the list of pauses to this instance.
@@ -40,9 +40,9 @@ func (b *Broker) newKeeper() *pause.Keeper {
 	return pause.NewKeeper(cfg)
 }
 
-// applyPauses stops deliveries to paused targets. The engine already uses the list. applyPauses waits until the targets
-// have answered the messages that were sent to them, and then until the server has received these messages. Each of the
-// two waits takes at most haltTimeout.
+// applyPauses stops deliveries to paused targets. The engine already uses the list. applyPauses waits for the results
+// of the messages that were sent to these targets, and then until the server has received all sent messages. Each of
+// the two waits takes at most haltTimeout.
 func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.logPauses(l)
 	if len(l.Present()) == 0 {

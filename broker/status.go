@@ -12,7 +12,7 @@ type Status = stats.Status
 // LaneStatus is the state of one lane.
 type LaneStatus = stats.LaneStatus
 
-// Status returns the state of the broker. It waits for no loop, and sends no request.
+// Status returns the state of the broker. It waits for no lane's loop, and sends no request.
 func (b *Broker) Status() Status {
 	s := Status{
 		Draining: b.draining.Load(), Links: b.links.Status(), Counts: b.tally.Read(),

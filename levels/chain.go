@@ -5,9 +5,6 @@ import "time"
 // Next returns the next level for a message: the longest level that is not longer than the remaining time. If remaining
 // is below the [Ladder.Horizon], ok is false, and the message waits on the wheel.
 //
-// Next depends only on the remaining time. The message carries its due time, so another ladder, or another broker, may
-// continue the chain at any hop.
-//
 // A broker calls Next for every message at every hop, so Next does not allocate. If messages leave a level before its
 // end, by a lookahead, the caller should add a part of the lookahead to remaining, but not the whole lookahead. See "A
 // millisecond short" in the package documentation.

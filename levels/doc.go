@@ -4,9 +4,9 @@
 // # The problem
 //
 // A stream in which every message waits equally long is a queue in the order of due times: its reader reads only the
-// head, and a pending message costs no memory. A stream for each possible delay would be too many streams. So
-// there are a few dozen streams of fixed delay, the levels. All levels together are the [Ladder]. Any other delay is
-// composed of levels, the longest first:
+// head, and a pending message takes no memory in the reader. A stream for each possible delay would be too many
+// streams. So there are a few dozen streams of fixed delay, the levels. All levels together are the [Ladder]. Any other
+// delay is composed of levels, the longest first:
 //
 //	1h47m12.3s ──▶ [90m] ──▶ [15m] ──▶ [2m] ──▶ [10s] ──▶ wheel 2.3s ──▶ due
 //	remaining     1h47m     17m12s    2m12s    12.3s      2.3s
@@ -18,10 +18,10 @@
 //
 //   - No overshoot: [Ladder.Next] returns no level longer than the remaining time. The levels of a chain and the rest
 //     on the wheel add up to the delay, to the nanosecond.
-//   - The next level depends only on the remaining time, and the message carries its due time. Any broker with any
-//     ladder can continue any chain, and levels can be added and removed while messages wait.
-//   - Rounding up: [FormatDuration] may return a duration that is longer by less than a millisecond, but never a
-//     shorter duration.
+//   - In one ladder, the next level depends only on the remaining time, and the message carries its due time. Any
+//     broker with any ladder can continue any chain, and levels can be added and removed while messages wait.
+//   - Rounding up: [FormatDuration] never returns a shorter duration. For a positive duration, the result is longer by
+//     less than a millisecond.
 //   - No two levels are equally long: they would be one queue in two streams.
 //
 // # The ladder
@@ -69,12 +69,11 @@
 //	3s        any: 13s 44m 82m 14h 55h ...  3.79    7.43
 //	5s        the default's                 3.70    7.67
 //
-// The cost grows with the horizon: more messages wait in memory, and a crash repeats more deliveries. With a horizon of
-// three seconds, a crash repeats up to three seconds of traffic, under the same ids. So the default is the smallest
-// horizon, in steps of half a second, for which the search found round levels that meet both goals. A smaller horizon
-// would need odd levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A longer wait in memory is better than
-// levels that no client requests by name. At 1s, even the best ladder of the search misses both goals. An operator can
-// set a longer horizon: a ladder with 5s as the shortest level has means of 3.62 and 7.51 with 31 levels.
+// The cost grows with the horizon: more messages wait in memory, and a crash may repeat more deliveries. So the default
+// is the smallest horizon, in steps of half a second, for which the search found round levels that meet both goals. A
+// smaller horizon would need odd levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A longer wait in memory is
+// better than levels that no client requests by name. At 1s, even the best ladder of the search misses both goals. An
+// operator can set a longer horizon: a ladder with 5s as the shortest level has means of 3.62 and 7.51 with 31 levels.
 //
 // # The rule
 //

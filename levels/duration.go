@@ -14,8 +14,8 @@ const (
 	day  = 24 * time.Hour
 	week = 7 * day
 
-	// maxDurationLen bounds the input of ParseDuration, in bytes. The longest valid duration, "15250w1d23h47m16s854ms",
-	// has 22.
+	// maxDurationLen bounds the input of ParseDuration, in bytes. The longest result of FormatDuration,
+	// "106751d23h47m16s855ms", has 21.
 	maxDurationLen = 32
 
 	digits = "0123456789"
@@ -89,7 +89,7 @@ func ParseDuration(s string) (time.Duration, error) {
 
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n > int64((math.MaxInt64-total)/length) {
-			return refuse("too long; the longest is 106751d (292 years)")
+			return refuse("too long; at most about 106751d (292 years)")
 		}
 		total += time.Duration(n) * length
 	}

@@ -131,8 +131,8 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
-// TestFormatDurationRoundsUp: a formatted duration is at most a millisecond longer than the original, and never
-// shorter.
+// TestFormatDurationRoundsUp: a formatted duration is never shorter than the original, and longer by less than a
+// millisecond.
 func TestFormatDurationRoundsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

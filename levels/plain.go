@@ -30,7 +30,7 @@ var plainRuns = []struct {
 
 // PlainDurations returns the plain durations that the intake accepts like levels. So a subject such as
 // delay.15m.orders.expire has a stream for any set of levels, and an operator may change the levels. The order is
-// always the same, and the durations are unique. Some of the durations are also names of levels. The caller must leave
+// always the same, and no spelling comes twice. Some of the durations are also names of levels. The caller must leave
 // these out, because two streams cannot have the same subject.
 //
 // The intake needs a list because a JetStream subject has no wildcard for a part of a token: delay.*.> would include

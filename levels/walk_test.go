@@ -11,7 +11,7 @@ import (
 	"delaybroker/levels"
 )
 
-// TestHopsOfMillisecondShort: a delay that is a millisecond shorter than a level takes a long chain, while the level
+// TestHopsOfMillisecondShort: a delay that is a millisecond shorter than a long level takes many hops. The level itself
 // takes one hop.
 func TestHopsOfMillisecondShort(t *testing.T) {
 	tests := []struct {

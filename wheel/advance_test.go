@@ -122,7 +122,8 @@ func TestBodyPanics(t *testing.T) {
 	checkFired(t, w, base, []int{2})
 }
 
-// TestAdvanceTwice: the iterator of one Advance may be used again, and then yields the entries that were added since.
+// TestAdvanceTwice: the iterator of one Advance may be used again, and then yields the entries that were added after
+// the first use.
 func TestAdvanceTwice(t *testing.T) {
 	w := New[int]()
 	seq := w.Advance(base)

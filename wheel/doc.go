@@ -2,12 +2,12 @@
 //
 // # The problem
 //
-// A broker of delayed messages holds at most a million messages for the last seconds before they are due. It has to
-// sleep until exactly the next due time and must never be early. It delivers messages with the same due time in the
-// order in which it added them. Sometimes it removes a message, and after a restart it adds many messages that are
-// already overdue. A binary heap does all of this in log n steps, but in a large heap each step misses the processor's
-// caches. A timing wheel touches little memory, but its resolution is one tick: the order inside a slot and the
-// earliest due time are unknown.
+// A broker of delayed messages may hold a million messages for the last seconds before they are due. It has to sleep
+// until exactly the next due time and must never be early. It delivers messages with the same due time in the order in
+// which it added them. Sometimes it removes a message, and after a restart it adds many messages that are already
+// overdue. A binary heap does all of this in log n steps, but in a large heap each step misses the processor's caches.
+// A timing wheel touches little memory, but its resolution is one tick: the order inside a slot and the earliest due
+// time are unknown.
 //
 // # The design
 //
@@ -25,18 +25,18 @@
 // An entry due after the edge goes into a slot. The wheel writes a time as a number of eleven digits, each of six bits.
 // The highest digit in which the due time differs from the edge selects the ring, and the value of that digit selects
 // the slot. So the first used slot of the lowest used ring holds the earliest entries of all rings, and two bitmaps
-// find that slot without a scan. When the last item of the run is popped, that slot is sorted and becomes the new run,
-// and the edge moves to the last entry of the run.
+// find that slot without a scan. When the run and the heap are empty, that slot is sorted and becomes the new run, and
+// the edge moves to the last entry of the run.
 //
 // An entry that is added with a due time at or before the edge comes too late for the rings, and goes into the heap.
 // The next entry is the earlier of the head of the run and the head of the heap.
 //
 // The values are stored separately, in a slab, which has the handles of all entries in the wheel. The run, the heap and
 // the rings hold only items: a due time and a handle. Remove removes the value from the slab, and leaves the item in
-// place; the wheel skips the item at its due time. When more than half of the items belong to removed entries, a sweep
-// drops those items. The sweep and the growth of memory are the only steps that take time in proportion to the number
-// of entries. A Next or Advance that distributes a crowded slot, one with more than 64 entries, takes time in
-// proportion to these entries.
+// place; the wheel skips the item at its due time. When the items of removed entries outnumber the other items by more
+// than 1024, a sweep drops the former. A sweep and a growth of memory take time in proportion to the number of entries.
+// A Next or Advance that distributes a crowded slot, one with more than 64 entries, takes time in proportion to these
+// entries.
 //
 // # Invariants
 //
@@ -49,12 +49,13 @@
 //
 // # Costs
 //
-// On average, Add and a step of Advance take constant time. They allocate nothing once the memory has reached its size.
-// The weak point is the heap. If Next has returned a due time that is far away, every later entry with an earlier due
-// time goes through the heap, in log n steps.
+// On average, Add and a step of Advance take constant time. They allocate nothing when the memory has reached its
+// maximum. The weak point is the heap. If Next has returned a due time that is far away, every later entry with an
+// earlier due time goes through the heap, in log n steps.
 //
-// An entry takes about 40 bytes in addition to its value. A removed entry takes 24 bytes until a sweep. After a burst,
-// the wheel keeps its memory for the next burst, but no references to values. To release the memory, drop the wheel.
+// An entry takes about 40 bytes in addition to its value. A removed entry takes 24 bytes until a sweep or its due time.
+// After a burst, the wheel keeps its memory for the next burst, but no references to values. To release the memory,
+// drop the wheel.
 //
 // # Tried and rejected
 //

@@ -9,7 +9,7 @@ const (
 	minSweep = 1024
 )
 
-// order keeps the items sorted. It keeps the items of removed entries until a pop or a sweep.
+// order returns the items in order. It keeps the items of removed entries until a pop or a sweep.
 type order struct {
 	edge     instant
 	heap     itemHeap // due at or before edge
@@ -92,7 +92,7 @@ func (o *order) refill() bool {
 	}
 }
 
-// sort sorts by due time and is stable. It takes as many steps as there are pairs in the wrong order.
+// sort sorts by due time and is stable. It takes one step for each item, and one for each pair in the wrong order.
 func sort(items []item) {
 	for i, it := range items {
 		for ; i > 0 && it.due < items[i-1].due; i-- {

@@ -9,9 +9,7 @@ const (
 	chunkLen  = 20             // items of a chunk, which then has 496 bytes
 )
 
-// rings hold the items that are due after the edge. The highest digit in which an item's due time differs from the edge
-// selects the item's ring, and the value of that digit in the due time selects the slot. Ring 0 is the ring of the
-// lowest digit.
+// rings hold the items that are due after the edge. Ring 0 is the ring of the lowest digit.
 type rings struct {
 	usedRings  uint64            // bitmap of the rings with an item
 	usedSlots  [ringCount]uint64 // bitmaps of the slots with an item
@@ -20,7 +18,7 @@ type rings struct {
 }
 
 // A slot is a list of items. Items of one due time are in order of insertion. The list consists of chunks, so that
-// reads are fast, and an empty slot needs no memory.
+// reads are fast. An empty slot has no chunk.
 type slot struct {
 	head, tail *chunk
 	len        int

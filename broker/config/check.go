@@ -22,7 +22,7 @@ func (c Config) check() error {
 	return errs
 }
 
-// checkIdentity checks the names of the broker, its subjects and its server, and its secrets.
+// checkIdentity checks the prefix, the secrets, the name and place of the instance, and the domain of JetStream.
 func (c Config) checkIdentity(errs *FieldErrors) {
 	refuse := errs.refuse
 	if _, err := message.NewNames(c.Prefix); err != nil {
@@ -52,7 +52,7 @@ func (c Config) checkIdentity(errs *FieldErrors) {
 	}
 }
 
-// checkReplyPrefixes refuses prefixes below which a message could be a request.
+// checkReplyPrefixes refuses invalid prefixes, and prefixes below which a message could be a request.
 func (c Config) checkReplyPrefixes(errs *FieldErrors) {
 	var roots []string
 	if names, err := message.NewNames(c.Prefix); err == nil {
@@ -83,7 +83,7 @@ func (c Config) checkSchedules(errs *FieldErrors) {
 	}
 }
 
-// checkRanges checks the fields that have a minimum and a maximum.
+// checkRanges checks the bounds of numbers and durations.
 func (c Config) checkRanges(errs *FieldErrors) {
 	if c.HoldBytes < MinHoldBytes {
 		errs.refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
@@ -137,7 +137,7 @@ func (c Config) checkRanges(errs *FieldErrors) {
 	}
 }
 
-// checkRules reports rules by target with an invalid pattern or value.
+// checkRules checks the rules by target, the reply prefixes and the schedules.
 func (c Config) checkRules(errs *FieldErrors) {
 	for _, f := range []struct {
 		field    string

@@ -33,13 +33,13 @@ const (
 	maxAttempts                    = 1_000_000
 	minDedupWindow, maxDedupWindow = time.Second, 24 * time.Hour
 	minSlack                       = time.Millisecond
-	maxSlack                       = 250 * time.Millisecond // the shortest level is four times that
+	maxSlack                       = 250 * time.Millisecond // a quarter of levels.MinLevel
 	minReplyTimeout                = time.Millisecond
 	minHoldMessages                = 16
 	maxHoldMessages                = 1 << 20
 	// MinHoldBytes is the minimum memory for the lanes.
 	MinHoldBytes = 8 << 20
-	// minJournalBytes holds the journal records of at least one second.
+	// minJournalBytes has room for several batches of records.
 	minJournalBytes = 1 << 20
 	minJournal      = time.Minute
 	// MaxReplicas is the limit of nats-server.
@@ -61,16 +61,15 @@ const (
 // Config is the configuration of a broker. The zero value of a field means its default. Config has no groups of fields,
 // because documents and errors name each setting by its field.
 type Config struct {
-	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
-	// Defaults to message.DefaultPrefix.
+	// Prefix begins all subjects and, in upper case, all stream names. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Ladder has the levels that new messages take. Streams of other levels are served until they are empty. Defaults to
-	// levels.Default.
+	// Ladder has the levels that new messages take. The broker also serves the existing streams of other levels. Defaults
+	// to levels.Default.
 	Ladder levels.Ladder
-	// IntakeDurations are durations without a level that clients may use in a subject like a level's, for example
-	// delay.17m.orders.x. The intake stores these messages. A message with any other duration in such a subject gets no
-	// acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations. When nats-server creates a stream, it
-	// compares every pair of the stream's subjects, so tests have fewer durations.
+	// IntakeDurations are further durations that clients may use in a subject like a level's, for example
+	// delay.17m.orders.x. The intake stores these messages. A message with any other duration in such a subject, except
+	// that of a level, gets no acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations. When nats-server
+	// creates a stream, it compares every pair of the stream's subjects, so tests have fewer durations.
 	IntakeDurations []string
 	// RetryLadder has the waits between delivery attempts: the first wait follows the first refusal, and so on. The
 	// last wait follows all further refusals. Defaults to DefaultRetry.
@@ -85,17 +84,19 @@ type Config struct {
 	// AttemptRules override Attempts for the targets of a pattern.
 	AttemptRules RetryLimits
 
-	// Secrets are the keys of the seals between lanes, of at least message.MinSecret bytes each. The broker seals with
-	// the first key, and accepts the seals of all keys. If there is no key, provisioning generates one and stores it in
-	// the streams' metadata.
+	// Secrets are the keys of the seals between lanes, of at least message.MinSecret bytes each. The broker seals with the
+	// first key, and accepts the seals of all keys. If Secrets is empty, the keys are in the streams' metadata, and
+	// provisioning generates the first.
 	Secrets []string
 
-	// Provision allows the broker to create missing streams, and to change the subjects of its streams.
+	// Provision allows the broker to create missing streams, and to change the subjects, the bounds and the seal marks of
+	// its streams.
 	Provision bool
-	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
+	// Replicas is the number of copies of new streams. Zero means three in a cluster with room for three, and otherwise
+	// one.
 	Replicas int
-	// DedupWindow is the time for which the streams keep the Nats-Msg-Id of each message. An id takes about 110 bytes of
-	// the server's memory. Defaults to DefaultDedupWindow.
+	// DedupWindow is the time for which a stream keeps the Nats-Msg-Id of each message, except the streams of the timers
+	// and of the journal. An id takes about 110 bytes of the server's memory. Defaults to DefaultDedupWindow.
 	DedupWindow time.Duration
 
 	// MaxDelay is the longest time between acceptance and due time. Defaults to DefaultMaxDelay; at most ten years.
@@ -114,8 +115,8 @@ type Config struct {
 	ReplyTimeout time.Duration
 	// Rates bounds the messages a second to a target, from all instances together. Defaults to no bound.
 	Rates deliver.Rates
-	// RatesByKey bounds the messages a second with one Delay-Rate-Key to all targets of a pattern together. It replaces
-	// Rates for messages with a key. Defaults to no bound.
+	// RatesByKey bounds the messages a second with one Delay-Rate-Key to all targets of a pattern together. For these
+	// messages it replaces Rates. Defaults to no bound.
 	RatesByKey deliver.Rates
 	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients'
 	// messages. The broker moves a message to the next shorter level while its level is full. Zero means no bound.
@@ -138,7 +139,7 @@ type Config struct {
 	// DefaultTimerHistory; a negative value means no history.
 	TimerHistory time.Duration
 
-	// Calls are the requests that the control service answers in addition to those about timers: see service.Call.
+	// Calls are the requests that the control service (package timer/service) answers in addition to those about timers.
 	Calls map[string]func(ctx context.Context, rest string, body []byte) (any, error)
 	// ReplyPrefixes are inbox prefixes to which the control service replies, in addition to _INBOX and _R_. It
 	// publishes there with the broker's permissions. So no program may treat messages on these subjects as requests.
@@ -154,8 +155,8 @@ type Config struct {
 	// runtime has a memory limit (see debug.SetMemoryLimit), the process takes at most 2 * HoldBytes + 48 MiB. Defaults to
 	// DefaultHoldBytes.
 	HoldBytes int
-	// HoldMessages bounds the number of messages in a lane's memory. At this number the intake begins to move messages
-	// that are not due soon to a level. At twice this number a lane stops reading. Defaults to DefaultHoldMessages.
+	// HoldMessages is the number of messages in the intake's memory above which the intake moves messages that are not due
+	// soon to a level. At twice this number in its memory, any lane stops reading. Defaults to DefaultHoldMessages.
 	HoldMessages int
 
 	// JSDomain selects the JetStream of another domain, behind a leaf node. APIPrefix selects the JetStream of another
@@ -168,11 +169,10 @@ type Config struct {
 	// MaxOwners is the maximum number of instances that own lanes. Further instances stand by. Zero means that this is the
 	// only instance.
 	MaxOwners int
-	// Instance is the operator's name for this instance. It is unique, and stays the same after a restart. After a
-	// crash, an instance with a name or a Place resumes its lanes immediately instead of after five seconds. It may be
-	// empty.
+	// Instance is the operator's name for this instance. It must be unique, and the same after a restart. After a crash,
+	// an instance with a name or a Place resumes its lanes within a second instead of after five seconds. It may be empty.
 	Instance string
-	// Place is the location of this instance. The broker uses it if Instance is empty. It may be empty, too.
+	// Place is the location of this instance. The broker uses Place only if Instance is empty. Place may be empty, too.
 	Place Place
 	// Leaser decides which lanes this instance owns. If Leaser is nil, MaxOwners decides.
 	Leaser lease.Leaser

@@ -16,7 +16,7 @@ type FieldErrors []FieldError
 // FieldError is a field of a Config with an invalid value.
 type FieldError struct {
 	Field      string // its name in Config
-	Value      string // empty for a secret, or if Problem contains the value
+	Value      string // empty for a secret; may be empty if Problem suffices
 	Problem    string // the problem, with the bound: "want 1s to 1d"
 	OtherField string // a second field that Problem names; empty if there is none
 }

@@ -16,7 +16,7 @@ const (
 
 // Memory is the memory available to a broker's process, in bytes.
 type Memory struct {
-	Cgroup  int64 // the limit of its control group; zero means none
+	Cgroup  int64 // the limit of the process's control group; zero means none
 	Runtime int64 // GOMEMLIMIT; NoLimit means none
 }
 
@@ -30,7 +30,8 @@ func (m Memory) SoftLimit() int64 {
 }
 
 // DefaultHold returns the default of HoldBytes, the memory for the messages of the lanes. With a limit, it is half of
-// the memory above baseMemory, because garbage takes the other half. With an embedded server, the result is halved.
+// the memory above baseMemory, because garbage takes the other half, and at most maxHold. With an embedded server, the
+// result is halved. It is at least MinHoldBytes.
 func (m Memory) DefaultHold(embedded bool) int {
 	hold := int64(DefaultHoldBytes)
 	if m.SoftLimit() != NoLimit {

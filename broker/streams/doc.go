@@ -10,11 +10,12 @@
 //   - Provisioning creates missing streams (Provisioner). In existing streams it changes only three things: the
 //     subjects when the configured levels change, the configured bounds, and the marks of seals if they are missing. A
 //     subject moves from stream to stream, and never belongs to two.
-//   - Any other difference is reported and not changed (Drift), because an operator may have had a reason.
-//   - If a level is no longer configured, the broker finds the level's stream by the marks, and serves the stream until
-//     it is empty.
-//   - A seal is the signature by which brokers recognise their own messages. The secret of the seals is kept in the
-//     metadata of every stream, so that it is lost only if all streams are lost (Secrets).
+//   - Any other difference that can harm messages is reported and not changed (Drift), because an operator may have had
+//     a reason.
+//   - If a level is no longer configured, the broker finds the level's stream by the marks, and still serves the
+//     stream.
+//   - A seal is the signature by which brokers recognise their own messages. If no secret is configured, every stream
+//     keeps the secret of the seals in its metadata, so that the secret is lost only if all streams are lost (Secrets).
 //
 // # Tried and rejected
 //

@@ -7,8 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Drift is a difference between the wanted and the actual configuration of a stream. The broker reports it and does not
-// change the stream, because an operator may have had a reason.
+// Drift is a difference between the wanted and the actual configuration of a stream, for a report.
 type Drift struct {
 	Stream      string `json:"stream"`
 	Difference  string `json:"what"`  // the difference, its consequence and the wanted value
@@ -40,8 +39,9 @@ const InactiveThreshold = 5 * time.Minute
 
 // Drift compares the settings on which these promises of the broker depend: accepted messages stay unchanged, can be
 // read, and can be removed after delivery. The operator may choose the other settings: placement, compression,
-// replicas, direct access, and publishing in batches. A limit may be lower than wanted, but not higher, because a
-// stream with a higher limit accepts messages that cannot be moved to the next stream.
+// replicas, direct access, and publishing in batches. A limit may be lower than wanted, but not higher: with a higher
+// limit of sizes, a stream would accept messages that cannot be moved to the next stream. The duplicate window may be
+// longer than wanted, but not shorter.
 func (s Spec) Drift(cfg jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}
 	if s.Kind == Journal {
@@ -118,8 +118,7 @@ func (s Spec) checkPromises(d *drifts, cfg jetstream.StreamConfig) {
 	d.check(cfg.NoAck, fatal, "no_ack is set: publishers cannot know that a message is stored")
 }
 
-// checkRisks reports settings with which a crash may lose messages, or with which the stream accepts messages that
-// cannot be moved to the next stream.
+// checkRisks reports other settings that can harm messages.
 func (s Spec) checkRisks(d *drifts, cfg jetstream.StreamConfig) {
 	d.check(cfg.Storage != jetstream.FileStorage, lessDurable,
 		"storage is %s: pending messages do not survive a restart of the server", cfg.Storage)

@@ -23,7 +23,8 @@ func limitJournal(cfg *jetstream.StreamConfig, want Spec) (changed bool) {
 	return changed
 }
 
-// checkJournal reports settings with which records may be missing, or the journal may use the storage of the lanes.
+// checkJournal reports settings with which records may be missing or become public, or the journal may use the storage
+// of the lanes.
 func (s Spec) checkJournal(d *drifts, cfg jetstream.StreamConfig) {
 	d.check(cfg.MaxAge != s.MaxAge, warning,
 		"max_age is %s, want %s: records are kept for max_age", maxAgeText(cfg), levels.FormatDuration(s.MaxAge))

@@ -11,11 +11,11 @@ import (
 // and a removed level gives them to the intake.
 //
 // The server does not let two streams listen on one subject, not even for a moment. So during a move, a subject has no
-// stream for some milliseconds. A publish then gets "no responders", and nats.go and other clients repeat the publish.
-// The time is short because the subjects move level by level: see the package documentation.
+// stream for some milliseconds. A publish then gets "no responders", and nats.go repeats the publish. The time is short
+// because the subjects move level by level: see the package documentation.
 type move struct {
 	Provisioner
-	planned map[string]Spec                    // the wanted streams, and the levels that are served until they are empty
+	planned map[string]Spec                    // the wanted streams, and the levels that are no longer configured
 	configs map[string]*jetstream.StreamConfig // the current configurations of the broker's streams
 	giver   map[string]string                  // by subject: the stream that must release the subject
 }
@@ -62,7 +62,7 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 }
 
 // subjectsOf returns those of the given subjects that the giver must release. With an empty giver, it returns those
-// that no stream of the broker has.
+// that no stream must release.
 func (m *move) subjectsOf(subjects []string, giver string) []string {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
 }
@@ -77,7 +77,7 @@ func (m *move) release(ctx context.Context, giver string, subjects ...string) er
 		delete(m.giver, s)
 	}
 	cfg.Subjects = Subtract(cfg.Subjects, subjects)
-	if len(cfg.Subjects) == 0 { // a stream needs a subject: the last planned subject, which is that of hops, stays
+	if len(cfg.Subjects) == 0 { // a stream needs a subject: the last planned subject stays, for a level that of hops
 		plannedSubjects := m.planned[giver].Subjects
 		cfg.Subjects = plannedSubjects[len(plannedSubjects)-1:]
 	}

@@ -51,11 +51,8 @@ type Provisioner struct {
 	leaderless map[string]bool // set by Provision: the broker's streams that have no leader
 }
 
-// Provision makes sure that the wanted streams exist. It returns all streams with the broker's marks, including streams
-// that are no longer wanted: a level that was removed from the configuration is served until it is empty. In existing
-// streams with the broker's marks, it changes only the subjects, the configured bounds, and missing marks of seals.
-//
-// A subject may move from one stream to another: see move.
+// Provision makes sure that the wanted streams exist. It returns all streams with the broker's marks, including levels
+// that are no longer configured, and wanted streams without a leader.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
 	p.leaderless = make(map[string]bool)
 	found, infos, err := p.Find(ctx)
@@ -220,7 +217,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 			return err
 		}
 	}
-	for name, s := range planned { // levels that are served until they are empty
+	for name, s := range planned { // levels that are no longer configured
 		if _, wanted := SpecOf(want, name); !wanted && m.configs[name] != nil {
 			if err := m.apply(ctx, s); err != nil {
 				return err
@@ -231,8 +228,8 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 }
 
 // applyLimits applies the configured bounds, and reports whether it changed the configuration. A bound that is not
-// configured stays unchanged. A bound below the current contents removes no message: the stream then refuses new
-// messages.
+// configured stays unchanged. A bound below the current contents of a lane removes no message: the stream then refuses
+// new messages.
 func applyLimits(cfg *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.Kind == Journal {
 		return limitJournal(cfg, want)

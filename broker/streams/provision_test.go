@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// wantedSpecs returns the streams of these levels, the intake and the dead letters. The intake also takes the durations
-// 1m, 7m and 30m that are not levels.
+// wantedSpecs returns the streams of these levels, the intake and the dead letters. The intake also takes those of the
+// durations 1m, 7m and 30m that are not levels.
 func wantedSpecs(levels ...string) []Spec {
 	base := Spec{Prefix: "delay", Format: Format, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second}
 	var all []Spec

@@ -133,7 +133,7 @@ func TestConfiguredSecret(t *testing.T) {
 	})
 }
 
-// interloper calls f, in which another instance provisions, between the first and the second list of the streams.
+// interloper calls f, in which another instance provisions, before the second call of ListStreams.
 type interloper struct {
 	jetstream.JetStream
 	looks int

@@ -50,7 +50,8 @@ func LaneKinds() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
 func (k Kind) IsLane() bool { return slices.Contains(LaneKinds(), k) }
 
 // CompareLanes compares streams by the order in which messages pass through them: the intake, the timers, the levels
-// from the shortest to the longest, the retry lanes, the paused messages, the dead letters.
+// from the shortest to the longest, the retry lanes, the paused messages, the dead letters. Streams of other kinds come
+// first.
 func CompareLanes(a, b Spec) int {
 	kinds := append(LaneKinds(), Dead)
 	return cmp.Or(
@@ -80,8 +81,8 @@ func find(specs []Spec, match func(Spec) bool) (Spec, bool) {
 type Spec struct {
 	Stream   string
 	Kind     Kind
-	Name     string        // the level's name as in subjects, "30m"; empty for the intake and dead letters
-	Delay    time.Duration // the time for which every message waits in the stream; zero for the intake
+	Name     string        // of a level or a retry lane, as in subjects: "30m"; empty for other kinds
+	Delay    time.Duration // the time for which every message waits in a level or a retry lane; otherwise zero
 	Prefix   string
 	Format   int
 	Subjects []string

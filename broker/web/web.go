@@ -20,8 +20,8 @@ const (
 	getTimeout = aliveTimeout + 2*time.Second
 )
 
-// NewServer returns an HTTP server without a handler. Its timeouts and limits bound the memory and the goroutines that
-// clients can use.
+// NewServer returns an HTTP server without a handler. Its limits bound the time and the memory that a client's
+// connection can use.
 func NewServer(log *slog.Logger) *http.Server {
 	return &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,

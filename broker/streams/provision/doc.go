@@ -1,7 +1,7 @@
 // Package provision decides which streams a configuration needs, and how a broker starts when a stream cannot be
 // created or used. Package streams creates and changes the streams. Streams lists the wanted streams, Builder
-// provisions them when a broker starts, and Keyring holds the keys of the seals. A key is derived from a secret in the
-// streams' metadata.
+// provisions them when a broker starts, and Keyring holds the keys of the seals. A key is derived from a secret, which
+// is configured or in the streams' metadata.
 //
 // # Invariants
 //
@@ -11,10 +11,10 @@
 //     journal, without pauses, without named timers if they are optional, or without sharing the lanes with other
 //     instances, and logs the missing feature. It leaves out as few streams as possible.
 //   - A user without permission to create or change streams can run a broker on existing streams.
-//   - If the number of replicas is not configured, and the cluster has too few servers for three, new streams have one
-//     replica. A configured number of replicas is never reduced.
-//   - If a message has the seal of an unknown key, the broker reads the secrets from the streams again, at most once in
-//     ten seconds.
+//   - If the number of replicas is not configured, and the cluster has no room for three, new streams have one replica.
+//     A configured number of replicas is never reduced.
+//   - If a message has the seal of an unknown key, and no secret is configured, the broker reads the secrets from the
+//     streams again, at most once in ten seconds.
 //
 // # Tried and rejected
 //

@@ -18,15 +18,15 @@ import (
 const (
 	// startBackoff is the time between two attempts while JetStream does not answer.
 	startBackoff = time.Second
-	// leaderTimeout is the time for which Start waits for streams without a leader. An election takes at most 9 s. After
-	// leaderTimeout, the broker starts, and serves the streams that have a leader.
+	// leaderTimeout is the time for which Start waits for streams without a leader. An election normally takes at most 9
+	// s. After leaderTimeout, the broker starts, and serves the streams that have a leader.
 	leaderTimeout = 15 * time.Second
 	// startLogInterval is the minimum time between two log lines about failed attempts.
 	startLogInterval = 10 * time.Second
 )
 
 // Start creates missing streams, and returns the lanes to serve. While JetStream does not answer, Start retries until
-// ctx ends. If ctx has ended, Start returns no lanes and no error.
+// ctx ends, and then returns no error.
 func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 	began := time.Now()
 	var logLimit ratelog.Limit

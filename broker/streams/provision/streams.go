@@ -15,7 +15,7 @@ type Streams struct {
 	cfg        config.Config
 	names      message.Names
 	keys       *Keyring
-	retryLanes levels.Ladder // the retry delays of all targets
+	retryLanes levels.Ladder // the waits between attempts, of all targets
 }
 
 // StreamsOf checks a configuration, and returns its Streams.
@@ -72,5 +72,6 @@ func (s Streams) ReadKeys(ctx context.Context, js streams.Streams) error {
 // Learn is like ReadKeys, with streams that the caller has already found.
 func (s Streams) Learn(found []streams.Spec) error { return s.keys.Learn(found) }
 
-// Policy returns the policy that parses the streams' messages. Before ReadKeys it has only the configured secrets.
+// Policy returns the policy that parses the streams' messages. Before ReadKeys or Learn it has only the configured
+// secrets.
 func (s Streams) Policy() message.Policy { return s.keys.Policy }

@@ -97,8 +97,8 @@ func (s Streams) clientSubjects(token string) []string {
 	return subjects
 }
 
-// tooFewServers reports whether the server refused a stream because of its number of copies. The servers to which the
-// broker connects may be a cluster although JetStream, behind a leaf node, runs on a single server.
+// tooFewServers reports whether the server refused a stream because of its number of copies. The broker may connect to
+// a cluster although JetStream, behind a leaf node, runs on a single server.
 func tooFewServers(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && !isTransient(err) &&
