@@ -42,8 +42,8 @@ func (a Access) allowsHost(host string) bool {
 		})
 }
 
-// authenticate returns the token of a request. Ok is false if the request has no valid token. The duration does not
-// depend on the given token.
+// authenticate returns the token of a request. Ok is false if the request has no valid token. The duration depends on
+// the length of the given secret, and not on its characters.
 func (a Access) authenticate(r *http.Request) (token Token, ok bool) {
 	secret, hasBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	for _, t := range a.Tokens {

@@ -20,8 +20,8 @@ import (
 	"delaybroker/levels"
 )
 
-// operation has the functions that plan and execute a kind of action. The function plan sets the planData of the
-// action.
+// operation has the functions that plan and execute a kind of action. The function plan sets the action's count, shell
+// command and bounds.
 type operation struct {
 	plan func(ctx context.Context, i *inspect.Inspector, a *action) (plan, error)
 	act  func(ctx context.Context, i *inspect.Inspector, a action) (result, error)

@@ -80,7 +80,7 @@ func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (messa
 }
 
 // locate finds the stream and the sequence of a message: of a dead letter by its number, of a timer by its key and
-// target, and of any other message by its Delay-Id. The stream is one of the broker's own streams.
+// target, and of any other message by its Delay-Id, or by its stream and sequence.
 func locate(ctx context.Context, i *inspect.Inspector, v url.Values) (stream string, sequence uint64, err error) {
 	names := i.Policy().Names
 	switch {

@@ -157,8 +157,8 @@ func listLetters(
 	return rows, false, nil
 }
 
-// matches reports whether a letter matches a search text: a Delay-Id or its beginning, a Nats-Msg-Id, a pattern of
-// targets, or a part of the reason. The empty text matches all letters.
+// matches reports whether a letter matches a search text: a Delay-Id or its parts before a hyphen, a Nats-Msg-Id, a
+// pattern of targets, or a part of the reason. The empty text matches all letters.
 func (l Letter) matches(searched string) bool {
 	return searched == "" || searched == l.ID || searched == l.MsgID || strings.HasPrefix(l.ID, searched+"-") ||
 		message.Match(searched, l.Target) || strings.Contains(l.Reason, searched)

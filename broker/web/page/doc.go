@@ -20,28 +20,29 @@
 //	                                  ├── Inspector.Lanes, Forecast dead letters, and the forecast
 //	                                  └── doctor.Gather             findings
 //
-// The page reads the dead letters, the forecast and the findings at most once a minute, and after each action. A frame
-// is one server-sent event. All viewers get the same frames, which are encoded once. Without a viewer, the page makes
-// no frame and has no connection. A slow viewer misses frames, because the page keeps only the latest frame of each
-// kind for a viewer. A question is a request that the page answers from the streams. maxViewers limits the number of
-// viewers, and maxQuestions the number of concurrent questions. A hidden tab closes its event stream, because a browser
-// opens at most six connections to a host, and each event stream uses one.
+// A viewer is an open event stream. While there are viewers, the page reads the dead letters, the forecast and the
+// findings at most once a minute, and after each action. A frame is one server-sent event. All viewers get the same
+// frames, which are encoded once. A few seconds after the last viewer has left, the page makes no frame and closes its
+// connections. A slow viewer misses frames, because the page keeps only the latest frame of each kind for a viewer. A
+// question is a request that the page answers from the streams. maxViewers limits the number of viewers, and
+// maxQuestions the number of concurrent questions. A hidden tab closes its event stream, because a browser opens at
+// most six connections to a host, and each event stream uses one.
 //
 // The page's history is in memory, in package history. Each instance records its own history, even without viewers. The
 // page adds up the histories of all instances.
 //
 // # Access
 //
-// The overview contains the same data as /status and /metrics, so it needs no token either. Rows and findings contain
-// the ids, the keys and the targets of tenants, and the reasons of refusals. A viewer without a token sees them only if
-// Access.OpenRows is set. Headers and bodies also need Access.Bodies. A viewer requests them for one message at a time,
-// and the broker logs each response with the name of the token. Actions need Access.Actions and a token.
+// The overview contains no ids and no keys, so it needs no token, as /status and /metrics need none. Rows and findings
+// contain the ids, the keys and the targets of tenants, and the reasons of refusals. A viewer without a token sees them
+// only if Access.OpenRows is set. Headers and bodies also need Access.Bodies. A viewer requests them for one message at
+// a time, and the broker logs each response with the name of the token. Actions need Access.Actions and a token.
 //
 //   - A request contains the token in the header Authorization. The browser keeps the token for the tab. There is no
 //     cookie, so another web page cannot act with the token. No URL contains the token, so no proxy logs it.
 //   - The Host of a request must be an address, localhost, or a name in Access.Hosts. Without this check, an attacker's
 //     web page could read this page, because the attacker's host name may resolve to 127.0.0.1.
-//   - A request for an action must be JSON, and must come from the page's own origin.
+//   - A request for an action must be JSON, and must not come from another web page.
 //   - Only the embedded scripts run, and no script makes HTML from text. The browser enforces both rules: see the
 //     Content-Security-Policy in securityHeaders, which requires Trusted Types.
 //
@@ -49,8 +50,8 @@
 //
 // A viewer first plans an action. The plan counts the objects, and bounds them: by the generation of a timer, by the
 // last sequence of a listing, or by the latest time of a dead letter. The plan is sealed with the viewer's token, and
-// the page executes only sealed plans. So the action changes only counted objects. An instance can execute the plan of
-// another instance.
+// the page executes only sealed plans. So an action on timers or dead letters changes only counted objects. An instance
+// can execute the plan of another instance with the same tokens.
 //
 // The command line has the same actions. Package store changes timers. Package inspect changes dead letters and pauses.
 //

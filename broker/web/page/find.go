@@ -17,12 +17,12 @@ import (
 // SearchResult has the results of a search for a text, which may be a Delay-Id, a key, a target or a Nats-Msg-Id.
 type SearchResult struct {
 	Time    time.Time                `json:"time"`
-	Message *inspect.Whereabouts     `json:"message"` // nil unless the text is a Delay-Id
+	Message *inspect.Whereabouts     `json:"message"` // nil unless the text identifies one message
 	Pending []inspect.PendingMessage `json:"pending"`
 	Timers  []store.Row              `json:"timers"`
 	Letters []Letter                 `json:"letters"`
 	Target  bool                     `json:"target"`  // the text has the form of a target, or of a pattern
-	Partial bool                     `json:"partial"` // some messages, timers or letters were not searched
+	Partial bool                     `json:"partial"` // there may be more messages, timers or letters
 	Trouble []string                 `json:"trouble"` // the parts of the search that failed, each with the reason
 }
 

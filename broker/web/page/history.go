@@ -27,7 +27,7 @@ type History struct {
 	P99       []*float64 `json:"p99"`
 }
 
-// fleetHistory returns the sum of the histories of this instance and of members, the other instances.
+// fleetHistory returns the sum of the histories of this instance and of the members with an authenticated report.
 func (p *Page) fleetHistory(span string, now time.Time, members []inspect.Member) history.Series {
 	s := p.cfg.History.Hour(now)
 	if span == historyDay {

@@ -192,7 +192,7 @@ const (
 	laneUncertain  = "ownership uncertain"
 	laneNewer      = "waits for a newer broker"
 	laneFull       = "full"
-	laneIdle       = "idle" // the owner reads no message before ResumesAt, because none is due
+	laneIdle       = "idle" // the owner reads no message before ResumesAt, because none is due soon
 	laneReading    = "reading"
 )
 

@@ -75,7 +75,7 @@ type planData struct {
 	Cutoff         time.Time `json:"before,omitzero"` // the letters must have become dead letters before this time
 	Count          uint64    `json:"count,omitempty"` // the number of counted objects
 	Expiry         time.Time `json:"until,omitzero"`  // when the plan expires
-	IdempotencyKey string    `json:"word,omitempty"`  // idempotency key: a repeated action has no further effect
+	IdempotencyKey string    `json:"word,omitempty"`  // for a change of one timer: the repeated change has no further effect
 	Shell          string    `json:"shell,omitempty"` // the equivalent shell command
 }
 

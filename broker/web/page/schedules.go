@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// maxUpcoming is the maximum number of planned times of a schedule in a row.
+// maxUpcoming is the maximum number of planned times in the row of a schedule.
 const maxUpcoming = 3
 
 // A scheduleRow is a recurring timer, with the planned times of the rounds after the pending round.

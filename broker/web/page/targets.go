@@ -35,7 +35,7 @@ type Targets struct {
 	Flows       []Flow          `json:"flows"` // the highest rate first
 	Targets     []*Target       `json:"targets"`
 	Paused      []inspect.Pause `json:"paused"`
-	SilentCount int             `json:"silent,omitempty"` // number of instances without an authenticated report
+	SilentCount int             `json:"silent,omitempty"` // number of instances without an authenticated report of targets
 }
 
 // targets lists deliveries, refusals and pauses by target.
@@ -57,7 +57,8 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 	return answer{shell{"pause"}.String(), t}, nil
 }
 
-// flows returns the sums of the reports of all instances, and the number of instances without an authenticated report.
+// flows returns the sums of the reports of all instances, and the number of instances without an authenticated report
+// of targets.
 func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []Flow, silent int) {
 	reports, own := [][]stats.TargetAnswer{p.cfg.Engine.Targets()}, p.cfg.Engine.Instance()
 	for _, m := range members {

@@ -26,8 +26,8 @@ func (p *Page) text(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// latestOverview returns the latest overview that was made for viewers. If there are no viewers, it makes a new
-// overview.
+// latestOverview returns the latest overview that was made for viewers. If that is missing or older than three
+// intervals, latestOverview makes a new one.
 func (p *Page) latestOverview(ctx context.Context) Overview {
 	if w := p.watch.Load(); w != nil {
 		w.mu.Lock()

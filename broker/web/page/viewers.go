@@ -104,7 +104,7 @@ func (v *viewer) take() map[string][]byte {
 	return frames
 }
 
-// events sends frames to a viewer until the viewer disconnects.
+// events sends frames to a viewer until the viewer disconnects or Run ends.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	v := p.viewers.add()
 	if v == nil {

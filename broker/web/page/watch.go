@@ -21,7 +21,7 @@ const (
 	// which a browser reloads the page.
 	idleTimeout = 5 * time.Second
 	// A scan reads the streams. The time until the next scan is at least minScanIdle, and at least scanIdleFactor times
-	// the duration of the last scan.
+	// the duration of the last scan, unless an action requests a scan.
 	scanIdleFactor = 100
 	minScanIdle    = time.Minute
 	// aheadRead is the maximum number of messages whose headers a forecast reads. If there are more messages, the

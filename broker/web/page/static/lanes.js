@@ -11,7 +11,7 @@ const meanings = {
   reading: "the owner reads the lane and delivers due messages",
   idle: "no message in the lane is due soon, so the owner waits",
   full: "the owner's memory is full; the owner reads more messages after it has delivered some",
-  "no owner": "no instance reads the lane, so its messages will be late",
+  "no owner": "no instance reads the lane, so its due messages wait",
   "not reading": "the owner cannot read the lane now",
   "ownership uncertain": "the owner delivers no message until it is certain that it owns the lane",
   "waits for a newer broker": "the lane contains messages of a newer broker, which the owner cannot read",

@@ -48,7 +48,7 @@ export function connect() {
       live.lost ??= new Date();
       notify("lost");
       if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects
-      events = null; // the broker has too many viewers
+      events = null; // the broker refused the stream; it may have too many viewers
       setTimeout(follow, 5000);
     };
     return stream;

@@ -86,7 +86,7 @@ const parts = {
         pauseColumn(reload),
       ],
     }),
-    el("p", { class: "quiet" }, "Targets are grouped by their first two tokens. Rates are averages of the last ten seconds. Totals count from the start of the instances. A limit applies to each target, for all instances together."),
+    el("p", { class: "quiet" }, "Targets are grouped by their first two tokens, or by a pattern of DELAY_RATE. Rates are averages of the last ten seconds. Totals count from the start of the instances. A limit applies to each target, for all instances together."),
     d.silent > 0 && el("p", { class: "warn" }, counted(d.silent, "instance")
       + " sent no authenticated report, so the numbers are incomplete."),
   ],
