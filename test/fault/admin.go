@@ -104,7 +104,7 @@ func replaceIntake(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof, nil }, err
 }
 
-// forgeIDs stops the brokers, and publishes messages with the ids that the next hops of the intake's messages will
+// forgeIDs kills the brokers, and publishes messages with the ids that the next hops of the intake's messages will
 // have. The levels then answer a hop with "duplicate", and the broker must not accept that answer.
 func forgeIDs(w *world) (func() (string, error), error) {
 	start, err := killBrokers(w)

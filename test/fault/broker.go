@@ -68,7 +68,7 @@ func (b *broker) run() error {
 	return nil
 }
 
-// stayAt makes all proxies of the broker lead to one server. If s is nil, each proxy leads to its own server again.
+// stayAt lets the broker reach only the server s. If s is nil, the broker reaches all servers.
 func (b *broker) stayAt(s *server) {
 	for _, p := range b.links {
 		if s == nil || p.to == s.address {

@@ -11,9 +11,9 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// killConsumerServer kills a server that holds the consumer of a lane. No broker's read connection is on this server
-// and, if possible, the server does not lead the lane. So no reader notices the crash, and the restarted server creates
-// the consumer again under its name.
+// killConsumerServer kills a server that holds the consumer of a lane. If possible, no broker's read connection is on
+// this server, and the server does not lead the lane. Then no reader notices the crash, and the restarted server
+// creates the consumer again under its name.
 func killConsumerServer(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -54,8 +54,8 @@ func killConsumerServers(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// burst publishes more messages onto the longest level than its consumer has delivered. So if the consumer is created
-// again, its delivery numbers soon reach the number that the reader expects.
+// burst publishes many messages onto the longest level. So if the level's consumer is created again, its delivery
+// numbers soon reach the number that the reader expects.
 func (w *world) burst() error {
 	const count = 300
 	nc, err := w.connect(w.cluster.urls(0), "burst")

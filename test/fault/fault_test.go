@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("fault.duration", 0, "run random faults for this long, instead of each kind of fault once")
+	duration = flag.Duration("fault.duration", 0, "run random faults for this long, instead of the usual faults once")
 	seed     = flag.Uint64("fault.seed", 0,
 		"seed of the first random run; the only run without -fault.duration and -fault.runs")
 	runs = flag.Int("fault.runs", 0, "number of random runs, with consecutive seeds from -fault.seed")
@@ -90,8 +90,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// eachFault returns some plans that together have all usual faults. The longest plan is the first. Faults that take
-// longer are in scenarios: see TestScenarios.
+// eachFault returns plans with faults of each kind: of servers, of the cluster, by administrators, of brokers, and
+// clean stops. The longest plan is the first.
 func eachFault() []plan {
 	all := []plan{
 		{name: "servers", seed: 3, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
@@ -101,7 +101,7 @@ func eachFault() []plan {
 			faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut, stoppedUnseen}},
 		{name: "clean stops", seed: 1, faults: []fault{brokersRolling, brokerStopped}},
 	}
-	if *brokers > 1 { // a duration in which another broker can take over
+	if *brokers > 1 { // another broker must take over
 		all[2].faults = append(all[2].faults, ownersPurged)
 	}
 	for i := range all {

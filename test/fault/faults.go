@@ -139,7 +139,7 @@ func resetBroker(w *world) (func() (string, error), error) {
 
 // stopBehindReplica stops a broker while one replica of the lanes is paused, and starts the broker again when the
 // replica resumes. The replica may then still show messages that were removed last. It leads no stream, and resumes
-// before any request times out. Since leaders changed before the fault, duplicates are excused, and the broker may
+// before any request times out. Duplicates are excused, because leaders changed before the fault, and the broker may
 // report possible duplicates. TestCleanStopBehindALaggingReplica covers the case without an excuse.
 func stopBehindReplica(w *world) (func() (string, error), error) {
 	slow := w.cluster[w.rand.IntN(len(w.cluster))]

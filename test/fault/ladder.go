@@ -33,8 +33,8 @@ var (
 		{"delayin.4500ms", 4500 * time.Millisecond},
 		{"delayin.7500ms", 7500 * time.Millisecond},
 	}}
-	// deepLadder has only long delays. A reader may skip messages long before they are due: then they are lost, and not
-	// only late.
+	// deepLadder has only long delays. If a reader skips messages long before they are due, they are lost, and not only
+	// late.
 	deepLadder = ladder{"1s,5s,10s", []request{
 		{"delay.5s", 5 * time.Second},
 		{"delay.10s", 10 * time.Second},

@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// lanes returns the number of messages in each lane.
+// lanes returns the number of messages in each lane that must be empty at the end.
 func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 	lanes := make(map[string]int)
 	list := w.js.ListStreams(ctx)

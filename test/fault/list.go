@@ -19,7 +19,7 @@ type fault struct {
 	// Random runs choose a rare fault, which takes long, a quarter as often as others. They never choose a separate fault.
 	rare, separate bool
 	minBrokers     int  // minimum number of brokers; 0 for any number
-	replaces       bool // a lane's stream has another history afterwards
+	replaces       bool // the fault replaces a lane's stream by another of the same name
 	// inject starts the fault. It returns a function that ends the fault and returns the proof of its effect.
 	inject func(*world) (heal func() (proof string, err error), err error)
 }

@@ -83,8 +83,8 @@ var mutants = []mutant{
 	},
 }
 
-// TestMutants builds a broker with the defects of all mutants. With -fault.mutants, TestMutants builds and runs each
-// mutant, and the judge must find a violation of the expected kind.
+// TestMutants builds the changed packages with the defects of all mutants. With -fault.mutants, TestMutants builds and
+// runs each mutant, and the judge must find a violation of the expected kind.
 func TestMutants(t *testing.T) {
 	if !*broken {
 		t.Parallel()

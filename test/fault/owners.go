@@ -13,15 +13,14 @@ import (
 
 // This file has the faults of the ownership of lanes.
 
-// cutNoticed is the time that the other servers may need to elect leaders. A broker that is started before the election
-// ends exits.
+// cutNoticed is the time that the other servers may need to elect leaders.
 const cutNoticed = 10 * time.Second
 
 // bucket is the stream with the owners of lanes.
 const bucket = "DELAY_OWNERS"
 
-// purgeOwners purges the bucket, as an operator might do because the bucket holds no messages of users. When the
-// instances have written to it again, it kills a broker, and the others take over its lanes.
+// purgeOwners purges the bucket, as an operator might do because the bucket holds no messages of users. After the time
+// lead, in which the instances write to the bucket again, purgeOwners kills a broker. The others take over its lanes.
 func purgeOwners(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -104,8 +103,7 @@ func cutLoneBroker(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// cutLoneServer cuts off the server that the lone broker is connected to. The broker stays connected to this server,
-// which cannot reach the other servers.
+// cutLoneServer cuts off the lone broker's server from the other servers. The broker stays connected to its server.
 func cutLoneServer(w *world) (func() (string, error), error) {
 	lone, err := w.stopOthers()
 	if err != nil {

@@ -28,8 +28,9 @@ import (
 // timersTarget is the target of all timers.
 const timersTarget = "orders.timers"
 
-// player sets named timers. Up to three clients cancel, move and replace each timer at about its due time. Half of the
-// clients publish, the others send requests to the brokers. One timer in three is a series: see playSeries.
+// player sets named timers. Up to three clients cancel, move and replace each timer at about its due time. Some clients
+// publish, the others send requests to the brokers. One timer in three is a series (playSeries), unless the player is
+// immediate.
 type player struct {
 	name      string
 	log       *history.Log
@@ -68,7 +69,7 @@ type round struct {
 	*player
 	key string
 
-	mu     sync.Mutex // guards bodies
+	mu     sync.Mutex // guards the fields below
 	bodies int
 	paused bool // a client may have paused the series
 }
@@ -79,8 +80,8 @@ func (p *player) next() *round {
 	return r
 }
 
-// play sets a timer and lets clients change it. If a client moved the timer, the clients change it once more. A client
-// that knows no generation sends requests for any generation.
+// play sets a timer and lets clients change it. Soon after that, when a moved timer is due, clients change it once
+// more. A client that knows no generation sends requests for any generation.
 func (p *player) play() {
 	r := p.next()
 	wait := 60 * time.Millisecond

@@ -35,7 +35,7 @@ type publisher struct {
 	log  *history.Log
 	js   jetstream.JetStream
 	rand *rand.Rand
-	// gate blocks publishes to the intake while an administrator needs an empty intake.
+
 	gate   *gate
 	ladder ladder
 
@@ -60,7 +60,7 @@ func (g *gate) enter() bool {
 	return !g.shut
 }
 
-// close shuts the gate and waits until every publish has its answer.
+// close shuts the gate and waits until every publish to the intake has its answer or its timeout.
 func (g *gate) close() {
 	g.mu.Lock()
 	g.shut = true

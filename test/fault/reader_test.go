@@ -20,7 +20,7 @@ import (
 )
 
 // TestIdleLaneAfterDeathOfConsumerServer kills a server that has the consumer of an idle lane's reader. The server
-// leads neither a lane nor the cluster, and the broker is not connected to it. A message that is published afterwards
+// leads neither the lane nor the cluster, and the broker is not connected to it. A message that is published afterwards
 // is at most 2.5 s late. The test allows 10 s, for a busy machine. With heartbeats every 5 s, the message could be 12 s
 // late.
 func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
@@ -74,7 +74,7 @@ func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
 }
 
 // separateConsumer replaces the broker until the consumer of a level is on a server that does not lead the level. It
-// needs several attempts, since nats-server places consumers at random. It returns the server and the level.
+// may need several attempts, because nats-server places consumers at random. It returns the server and the level.
 func separateConsumer(
 	t *testing.T, ctx context.Context, js jetstream.JetStream, dir string, c cluster, levels []string,
 ) (*server, string) {

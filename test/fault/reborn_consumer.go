@@ -36,7 +36,7 @@ func (r *rebirth) moveConsumer(ctx context.Context) (found *jetstream.ConsumerIn
 	return found, err
 }
 
-// consumers returns the consumers that have read the lane recently.
+// consumers returns the brokers' consumers of the lane.
 func (r *rebirth) consumers(ctx context.Context) ([]*jetstream.ConsumerInfo, error) {
 	s, err := r.js.Stream(ctx, quietLane)
 	if err != nil {
@@ -86,8 +86,8 @@ func (r *rebirth) awaitPending(count uint64) error {
 	})
 }
 
-// awaitAsked waits until the consumer has delivered more than before, or the reader uses another consumer. It returns
-// the number of messages that the consumer has delivered.
+// awaitDeliveries waits until the consumer has delivered more messages than before, or the lane has another consumer.
+// It returns the number of messages that the consumer has delivered.
 func (r *rebirth) awaitDeliveries(before uint64) (now uint64, left bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

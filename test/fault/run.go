@@ -152,8 +152,9 @@ func (p plan) quota() int {
 	return quota
 }
 
-// randomPlan returns a plan that depends only on the seed. One run in four has only faults that excuse no duplicate. In
-// one run in four a tenant attacks. In one run in three the brokers connect to one server only.
+// randomPlan returns a plan that depends only on the seed and the number of brokers. One run in four has only faults
+// that excuse no duplicate. In one run in four a tenant attacks. In one run in three the brokers connect to one server
+// only.
 func randomPlan(seed uint64, brokers int, built programs) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder,
@@ -180,7 +181,7 @@ func randomPlan(seed uint64, brokers int, built programs) plan {
 	return p
 }
 
-// maxHeld is the maximum total time of the faults of a random run, except the last one.
+// maxHeld is the total time of the faults at which a random run with two or more faults gets no further fault.
 const maxHeld = 12 * time.Second
 
 // draw picks a fault by its weight.

@@ -24,7 +24,7 @@ type scenario struct {
 func again(n int, faults ...fault) []fault { return slices.Repeat(faults, n) }
 
 // scenarios returns all scenarios, ordered by the kind of fault. In a plan with a home, the brokers reach only that
-// server, and the faults kill other servers.
+// server.
 func scenarios() []scenario {
 	return []scenario{
 		// A reader's consumer has no replica. When its server restarts, the server creates the consumer again under its name,

@@ -20,8 +20,8 @@ import (
 // change of the table.
 const rounds, every, retimed = 4, time.Second, 2 * time.Second
 
-// playSeries sets a series, and lets up to two clients change it at about the due time of every second round. The
-// series also fires missed rounds, so each round must arrive unless a client stops the series.
+// playSeries sets a series, and lets one or two clients change it at about the due time of a round, for about half of
+// the rounds. The series also fires missed rounds, so each round must arrive unless a client stops the series.
 func (p *player) playSeries() {
 	r := p.next()
 	start := time.Now()
@@ -39,7 +39,7 @@ func (p *player) playSeries() {
 	}
 }
 
-// change makes one request about a series, and returns the generation that the client learned.
+// change makes one request about a series, and returns the generation that the client learned, or zero.
 func (r *round) change(choice int, g uint64) uint64 {
 	const soon = 30 * time.Millisecond
 	expects := int64(g)
@@ -90,8 +90,8 @@ func setRecurrence(h nats.Header, of *history.TimerOp) {
 	h.Set(message.HeaderMissed, "all")
 }
 
-// stop cancels a series that may be paused, since a paused series would stay for ever. It repeats the request until it
-// has an answer. The repetitions count as one request, since no other client uses the key.
+// stop cancels a series that may be paused, because a paused series would never end. It repeats the request until there
+// is an answer. The repetitions count as one request, because no other client uses the key.
 func (r *round) stop() {
 	e := r.begin(linear.Cancel, linear.AnyState, 0)
 	m := &nats.Msg{Subject: "delaytimer." + r.key + "." + timersTarget, Header: nats.Header{message.HeaderCancel: {"x"}}}

@@ -43,7 +43,7 @@ func pauseLeader(stream string) func(*world) (func() (string, error), error) {
 	return applyToLeader(stream, (*server).pause, (*server).resume)
 }
 
-// toLeader applies a fault to the server that leads a stream, and heals it.
+// applyToLeader applies a fault to the server that leads a stream, and heals it.
 func applyToLeader(
 	stream string, do func(*server) (string, error), heal func(*server) error,
 ) func(*world) (func() (string, error), error) {
@@ -57,7 +57,7 @@ func applyToLeader(
 	}
 }
 
-// killServers kills all servers at the same time, and starts them in another order.
+// killServers kills all servers, and starts them in a random order.
 func killServers(w *world) (func() (string, error), error) {
 	for _, s := range w.cluster {
 		if _, err := s.kill(); err != nil {

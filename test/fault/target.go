@@ -154,7 +154,8 @@ func arrival(m jetstream.Msg) (history.Event, error) {
 	}, nil
 }
 
-// number parses a number in a broker's header. For an invalid number, the result is zero, which no round has.
+// number parses a number in a broker's header. For an invalid number, the result is zero, which no round and no series
+// has.
 func number(s string) uint64 {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {

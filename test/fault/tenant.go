@@ -27,7 +27,7 @@ const (
 	ledger = "PAYMENTS"
 	// attackPause is the pause between two rounds of an attack.
 	attackPause = 50 * time.Millisecond
-	// ahead is the number of reply subjects that the tenant guesses from one that it has seen.
+	// guesses is the number of reply subjects that the tenant guesses from one that it has seen.
 	guesses = 40
 )
 
@@ -136,8 +136,8 @@ func (t *tenant) attack(stop <-chan struct{}) {
 	}
 }
 
-// round makes each attack once. A flood has many publishes in a round; an attack that needs to succeed only once has
-// few.
+// round makes each attack once, except the relays, which it makes in every fifth round. A flood has many publishes in a
+// round. An attack that needs to succeed only once has few.
 func (t *tenant) round(n int) {
 	level := t.levels[n%len(t.levels)]
 	own := "delay." + level + "." + payments + ".x"

@@ -15,7 +15,7 @@ const (
 	Lost         Kind = "lost"          // accepted, and neither delivered nor a dead letter
 	LostOnServer Kind = "server lacks"  // delivered, but a server does not have the message, or has another message
 	Early        Kind = "early"         // stored at the target before it was due
-	WrongDue     Kind = "wrong due"     // the due time is not acceptance plus delay
+	WrongDue     Kind = "wrong due"     // the due time or the time of acceptance is wrong
 	WrongID      Kind = "wrong id"      // the Delay-Id belongs to another message, or the message has two Delay-Ids
 	Unexpected   Kind = "unexpected"    // no client published it, or its publish failed
 	WrongTarget  Kind = "wrong target"  // delivered to another subject
@@ -141,7 +141,7 @@ func (c *checker) add(e *Event) {
 	}
 }
 
-// assignSeen assigns the witnesses' messages to publishes and to generations of timers. It runs after add, since a
+// assignSeen assigns the witnesses' messages to publishes and to generations of timers. It runs after add, because a
 // witness may receive a timer before the client has the answer to the set.
 func (c *checker) assignSeen(events []Event) {
 	for i := range events {

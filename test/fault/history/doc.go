@@ -13,6 +13,6 @@
 //
 // Each delivered message has headers with the time of its acceptance and its due time. The checker does not trust these
 // headers. The publisher's clock, which in these runs is also the servers' clock, bounds the time of acceptance. The
-// due time must be the time of acceptance plus the delay, to the nanosecond. The target's timestamp must not be before
-// the due time.
+// due time must be the time of acceptance plus the delay, or the requested time, to the nanosecond. The target's
+// timestamp must not be before the due time.
 package history

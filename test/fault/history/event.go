@@ -12,7 +12,7 @@ import (
 // Op is the type of an event.
 type Op string
 
-// The events of a run, in the order in which they first appear.
+// The types of event.
 const (
 	Run     Op = "run"     // the conditions; the first event
 	Fault   Op = "fault"   // phases: Invoke, OK with the proof, Healed
@@ -45,14 +45,14 @@ type Event struct {
 	At    int64  `json:"at"` // by the clock of the test
 	Op    Op     `json:"op"`
 	Phase Phase  `json:"phase,omitempty"`
-	ID    string `json:"id,omitempty"` // the message: <publisher>-<counter>
+	ID    string `json:"id,omitempty"` // the message: <publisher>-<counter>; or the timer: <player>-<counter>
 
 	// These fields describe a message, in its publish and in its delivery.
 	Subject string        `json:"subject,omitempty"` // subject of the publish, or of the delivery
 	Target  string        `json:"target,omitempty"`  // expected subject of the delivery
-	Delay   time.Duration `json:"delay,omitempty"`   // asked for
+	Delay   time.Duration `json:"delay,omitempty"`   // the requested delay; for Ready, the time of the start
 	Until   int64         `json:"until,omitempty"`   // the requested time, if the request has no delay
-	Sum     string        `json:"sum,omitempty"`     // checksum of body and headers
+	Sum     string        `json:"sum,omitempty"`     // checksum of the body and of one header
 	Core    bool          `json:"core,omitempty"`    // the target has no stream: a witness's message counts as delivered
 	Within  time.Duration `json:"within,omitempty"`  // maximum lateness; if zero, the run's bound applies
 

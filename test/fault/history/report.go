@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// shown is the maximum number of printed violations of a kind.
+// maxShown is the maximum number of printed violations of a kind.
 const maxShown = 5
 
 // Report is the judgement of a run. All figures are on one level, because the tests print and sum each figure
@@ -38,7 +38,7 @@ type Report struct {
 	Worst    time.Duration // maximum lateness
 
 	Violations []Violation
-	Kept       string // directory of the history, if it was kept
+	Kept       string // file of the history, if it was kept
 
 	calm []time.Duration
 }
