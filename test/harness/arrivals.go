@@ -79,7 +79,8 @@ func (c *Client) checkNoDead(stream string) {
 	}
 }
 
-// CheckEmpty fails the test for every dead letter, and for every other stream of the broker with messages.
+// CheckEmpty fails the test for every dead letter, and for every other stream of the broker with messages, except that
+// of the owners.
 func (c *Client) CheckEmpty() {
 	c.T.Helper()
 	c.CheckEmptyBut()

@@ -18,7 +18,7 @@ import (
 )
 
 // CallService sends a request to the control service, and decodes the answer. It returns the error code of a refusal,
-// or an empty string if the service did not refuse.
+// "none" without an answer, or otherwise an empty string.
 func (c *Client) CallService(into any, subject, body string, headers ...string) (refused string) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -101,7 +101,7 @@ func (c *Client) Store(m *nats.Msg) *jetstream.PubAck {
 	return ack
 }
 
-// PublishMany publishes messages with numbers as bodies and waits until they are stored.
+// PublishMany publishes messages with numbers as bodies, and waits until the last is stored.
 func (c *Client) PublishMany(subject string, count int, headers ...string) {
 	c.T.Helper()
 	var last jetstream.PubAckFuture
@@ -121,7 +121,7 @@ func (c *Client) TryPublish(subject, body string) error {
 }
 
 // Accepts reports whether a stream stores a publish. Without permission to publish, it returns false after a second,
-// since the server does not answer.
+// because the server does not answer.
 func Accepts(js jetstream.JetStream, subject, body string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

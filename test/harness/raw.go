@@ -98,7 +98,7 @@ func (c *RawConn) Publish(subject, block, body string) int {
 }
 
 // AwaitAcks waits for the answers to all publishes, and returns for each publish whether a stream acknowledged it. It
-// waits for a second of fake time, which every answer takes less than.
+// waits for a second of fake time. Every answer takes less.
 func (c *RawConn) AwaitAcks() []bool {
 	c.t.Helper()
 	time.Sleep(time.Second)

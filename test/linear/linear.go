@@ -2,10 +2,10 @@
 // which every answer is correct.
 //
 // The entries of a timer's subject are a register with compare-and-set. The generation of a timer is the sequence of
-// the entry that set it. An acknowledged set or cancel is in the order. A refused set or cancel found another
-// generation than the expected one. A set or cancel without an answer may be in the order, at any time after it was
-// sent. A delivery ends the generation. Each operation takes effect between its call and its return. If a timer is
-// pending at the end, it was lost.
+// the entry that set it. An acknowledged set or cancel is in the order. A refused set or cancel found another state
+// than the expected one. A set or cancel without an answer may be in the order, at any time after it was sent. A
+// delivery ends the generation. Each operation takes effect between its call and its return. If a timer is pending at
+// the end, it was lost.
 //
 // A series, which is a timer that recurs, is such a register, too. The delivery of a round writes the next round, under
 // a generation that no client learns, until no round is left. So if a round is not delivered, the series is pending at

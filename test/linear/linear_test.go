@@ -90,7 +90,7 @@ var explainCases = map[string]struct {
 	"fired, set if absent":            {[]Op{set, late, op(Set, 0, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 }
 
-// TestExplain: TestExplain: Explain finds an order exactly for the possible histories.
+// TestExplain: Explain finds an order exactly for the possible histories.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range explainCases {

@@ -77,7 +77,7 @@ func FreeAddress(t testing.TB) string {
 func FreeAddresses(n int) ([]string, error) { return FreeAddressesOn("127.0.0.1", n) }
 
 // FreeAddressesOn is like FreeAddresses, for another host address. A test process that restarts servers needs its own
-// host address, since the port of a stopped server looks free to other test processes.
+// host address, because the port of a stopped server looks free to other test processes.
 func FreeAddressesOn(host string, n int) ([]string, error) {
 	reserved.Lock()
 	defer reserved.Unlock()

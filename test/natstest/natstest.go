@@ -56,7 +56,7 @@ func NoError(t testing.TB, err error) {
 func init() {
 	ats.Register() // rule 1
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // saves a tenth of the processor time, since each test starts a server
+		debug.SetGCPercent(400) // saves a tenth of the processor time, because each test starts a server
 	}
 }
 

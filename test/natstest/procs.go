@@ -16,7 +16,7 @@ var running struct {
 }
 
 // addBubbles changes the number of running bubbles: 1 for a start, -1 for an end. The process uses at most one
-// processor for each running bubble, since the goroutines of one bubble mostly run in turn, and a switch between two
+// processor for each running bubble, because the goroutines of one bubble mostly run in turn, and a switch between two
 // processors costs twice as much. With the race detector, the process uses all processors.
 func addBubbles(bubbles int) {
 	running.Lock()

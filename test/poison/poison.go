@@ -40,7 +40,7 @@ type Disguise struct {
 	Lines func(line string) string
 }
 
-// Disguises are all known disguises, and the plain header. Each disguise has deceived a parser.
+// Disguises are the plain header and the known disguises.
 var Disguises = []Disguise{
 	{"plain", func(l string) string { return l }},
 	{"lower case", strings.ToLower},
@@ -84,7 +84,7 @@ func Targets(roots []string) map[string]string {
 		"ｏrders.x": "0xef", "x\xff": "0xff",
 		"＄SYS.REQ": "0xef", "＿INBOX.x": "0xef", "ｄelay.30m.x": "0xef", "\u200b$SYS.REQ": "0xe2", "$SYS\u2024REQ": "0xe2",
 	}
-	for c := range 256 { // every byte that is not printable ASCII, at the beginning, inside, and at the end
+	for c := range 256 { // every byte that is not visible ASCII, alone, at the beginning, inside, and at the end
 		if c > ' ' && c < 0x7f {
 			continue
 		}
