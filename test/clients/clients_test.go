@@ -69,7 +69,8 @@ func eachLanguage(t *testing.T, all []snippet, check func(*testing.T, prepare)) 
 	}
 }
 
-// A prepare returns a function that runs a program on a server. It skips the test if the language is not installed.
+// A prepare returns a function that runs a program on a server. If the language is not installed, it skips the test, or
+// fails it in CI.
 type prepare func(t *testing.T) (play func(t *testing.T, url string))
 
 func goProgram(program func(context.Context, jetstream.JetStream) error) prepare {
@@ -164,7 +165,7 @@ func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 	publish(t, url)
 	for _, want := range []struct {
 		body  string
-		delay time.Duration // the minimum, since the start
+		delay time.Duration // the minimum, counted from the start
 	}{
 		{`{"id":43}`, 1500 * time.Millisecond},
 		{`{"id":42}`, 5 * time.Second},
@@ -190,7 +191,7 @@ func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 	}
 }
 
-// TestSnippetsAgree compares the text of all snippets, since some cannot run everywhere. All make the same requests.
+// TestSnippetsAgree compares the text of all snippets, because some cannot run everywhere. All make the same requests.
 func TestSnippetsAgree(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("snippets/publish.*")

@@ -14,16 +14,16 @@ import (
 	"delaybroker/levels"
 )
 
-// BenchmarkIdle measures the cost of 40 lanes without messages. It runs no broker, one broker and three brokers, on one
+// BenchmarkIdle measures the cost of lanes without messages. It runs no broker, one broker and three brokers, on one
 // server and on a cluster of three servers with three replicas.
 //
 //	go test -run '^$' -bench Idle -benchtime 1x ./test/rivals
 //
-// It takes eight minutes. The lanes are 32 levels, the intake and seven retry lanes. The CPU columns are the sum of all
-// brokers and the sum of all servers, in per cent of one core. A measurement takes a minute, because a broker requests
-// the state of a lane in a cluster at intervals of up to a minute. The last three columns are messages per second: from
-// clients to servers, from servers to clients, and between servers. The row without a broker has the same streams, so
-// it is the cost of the servers alone.
+// It takes eight minutes. The lanes are 32 levels, the intake, seven retry lanes, the timers and the paused messages.
+// The CPU columns are the sum of all brokers and the sum of all servers, in per cent of one core. A measurement takes a
+// minute, because a broker requests the state of a lane in a cluster at intervals of up to a minute. The last three
+// columns are messages per second: from clients to servers, from servers to clients, and between servers. The row
+// without a broker has the same streams, so it is the cost of the servers alone.
 func BenchmarkIdle(b *testing.B) {
 	const settle, duration, retry = 10 * time.Second, time.Minute, "DELAY_RETRY=1s,5s,30s,1m,2m,5m,10m"
 	t := table{head: []string{"servers", "brokers", "lanes", "brokers CPU %", "servers CPU %", "brokers to servers/s",
@@ -64,7 +64,7 @@ func BenchmarkIdle(b *testing.B) {
 			f.end()
 		})
 	}
-	t.print("BenchmarkIdle: 40 lanes without messages")
+	t.print("BenchmarkIdle: lanes without messages")
 }
 
 // BenchmarkJournal measures the cost of the journal, which has a record of each delivery. The messages have 256 bytes

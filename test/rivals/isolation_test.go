@@ -189,8 +189,8 @@ func (l *load) outcomes(count int, skip func(n int) bool) outcomes {
 	if err := names.Err(); err != nil {
 		l.b.Fatalf("list the streams: %v", err)
 	}
-	// A message may be in two streams, since a lane keeps a delivered message until the next commit. So the order is from
-	// the last stream of a message to the first.
+	// A message may be in two streams, because a lane keeps a delivered message until the next commit. So the order is
+	// from the last stream of a message to the first.
 	for _, place := range []struct {
 		prefix  string // of the streams' names
 		outcome *int

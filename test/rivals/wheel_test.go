@@ -291,7 +291,7 @@ func newTimers(entries int) rival {
 	return &timers{timers: make([]*time.Timer, entries), fired: make(chan struct{}, 1)}
 }
 
-// add adds an hour to each delay, so that only the timers that advance starts fire.
+// add starts a timer of more than an hour, so that only the timers that advance starts fire.
 func (a *timers) add(due time.Time, n uint32) {
 	a.timers[n] = time.AfterFunc(time.Hour+time.Duration(due.Nanosecond()), a.fire)
 }

@@ -1,5 +1,5 @@
-// Asks for delays in every form, and sees each arrive on its real subject, for a plain subscriber and in a stream, no
-// earlier than asked. Ends with exit code 1 when one is early, missing or different.
+// Requests delays in four forms. Each message must arrive on its real subject, for a plain subscriber and in a stream,
+// and not early. The exit code is 1 if a message is early, missing or different.
 //
 //   npm ci && NATS_URL=nats://127.0.0.1:4222 node demo.mjs
 import { connect, headers } from "@nats-io/transport-node";
@@ -18,7 +18,7 @@ await jsm.consumers.add("ORDERS", { durable_name: "demo", ack_policy: AckPolicy.
 const live = nc.subscribe(target);
 await nc.flush();
 
-// Each asks for a delay and returns the earliest time at which its message may arrive.
+// Each function requests a delay, and returns the earliest time at which its message may arrive.
 const requests = {
   level: async (body) => {
     const earliest = Date.now() + 1_000;
@@ -74,7 +74,7 @@ for await (const m of live) {
 }
 expect(seen.sort().join(" ") === wanted, `the subscriber saw ${seen}`);
 
-// The stream has them too, with the time at which each was stored.
+// The stream has the messages too, each with the time at which it was stored.
 const stored = [];
 const consumer = await js.consumers.get("ORDERS", "demo");
 for await (const m of await consumer.fetch({ max_messages: Object.keys(requests).length, expires: 2_000 })) {

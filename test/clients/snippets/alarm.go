@@ -15,7 +15,7 @@ import (
 // alarmTarget is the subject on which alarms ring.
 const alarmTarget = "alarms.ring"
 
-// Alarm is one alarm of an application, which identifies it by its own id.
+// Alarm is one alarm of an application. App and ID identify the alarm.
 type Alarm struct {
 	App, ID string
 	At      time.Time
@@ -51,18 +51,18 @@ func (a *Alarms) set(ctx context.Context, alarm Alarm, at time.Time) error {
 	return err
 }
 
-// Cancel reports whether it cancelled an alarm before the alarm rang. A cancelled alarm never rings.
+// Cancel cancels an alarm, and reports whether the alarm was still pending. A cancelled alarm never rings again.
 func (a *Alarms) Cancel(ctx context.Context, app, id string) (bool, error) {
 	return a.oneOf(app, id, func(key string) (bool, error) { return a.Delays.CancelPending(ctx, key, alarmTarget) })
 }
 
-// RingNow makes an alarm ring immediately. It reports whether the alarm had not rung yet.
+// RingNow makes an alarm ring immediately. It reports whether the alarm was still pending.
 func (a *Alarms) RingNow(ctx context.Context, app, id string) (bool, error) {
 	return a.oneOf(app, id, func(key string) (bool, error) { return a.Delays.MovePending(ctx, key, alarmTarget, 0) })
 }
 
-// Change gives an alarm other times. It reports whether the alarm had not rung yet. If another client changes the alarm
-// at the same time, the error is client.ErrConflict.
+// Change gives an alarm other times. It reports whether the alarm was still pending. If another client changes the
+// alarm at the same time, the error is client.ErrConflict.
 func (a *Alarms) Change(ctx context.Context, app, id string, at, latest time.Time) (bool, error) {
 	return a.oneOf(app, id, func(key string) (bool, error) {
 		t, err := a.Delays.Timer(ctx, key, alarmTarget)
@@ -94,8 +94,8 @@ func (a *Alarms) oneOf(app, id string, do func(key string) (bool, error)) (bool,
 	return false, nil
 }
 
-// Handle rings for a message of alarms.ring. If ring fails, the alarm rings again, later each time. Acknowledge the
-// message only after Handle has returned nil.
+// Handle rings for a message of alarms.ring. If ring fails, the alarm rings again, later each time, at most Tries times
+// and not after Latest. Acknowledge the message only after Handle has returned nil.
 func (a *Alarms) Handle(ctx context.Context, m *nats.Msg, ring func(Alarm) error) error {
 	var alarm Alarm
 	if err := json.Unmarshal(m.Data, &alarm); err != nil {

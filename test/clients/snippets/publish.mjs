@@ -7,7 +7,7 @@ const js = jetstream(nc);
 await js.publish("delay.5s.orders.expire", '{"id":42}');
 await js.publish("delayin.1500ms.orders.expire", '{"id":43}');
 
-const h = headers(); // at a time, which is to lie five seconds ahead or more
+const h = headers(); // at a time, at least five seconds ahead
 h.set("Delay-Until", new Date(Date.now() + 6_500).toISOString());
 await js.publish("delay.5s.orders.expire", '{"id":44}', { headers: h });
 await nc.drain();

@@ -9,7 +9,7 @@ async def main():
     await js.publish("delay.5s.orders.expire", b'{"id":42}')
     await js.publish("delayin.1500ms.orders.expire", b'{"id":43}')
 
-    at = datetime.now(timezone.utc) + timedelta(seconds=6.5)  # with a zone, and five seconds ahead or more
+    at = datetime.now(timezone.utc) + timedelta(seconds=6.5)  # with a zone, and at least five seconds ahead
     await js.publish("delay.5s.orders.expire", b'{"id":44}', headers={"Delay-Until": at.isoformat()})
     await nc.drain()
 

@@ -1,6 +1,6 @@
 // JavaScript: npm install @nats-io/transport-node @nats-io/jetstream
-// A broker with DELAY_SCHEDULES=schedules.orders.>=orders.> is asked for schedules, as nats-server would be. Without that
-// setting nobody answers, which this client calls "jetstream is not enabled".
+// Requests schedules from a broker with DELAY_SCHEDULES=schedules.orders.>=orders.>, in nats-server's format. Without
+// this setting, there is no answer, and this client reports "jetstream is not enabled".
 import { connect } from "@nats-io/transport-node";
 import { jetstream } from "@nats-io/jetstream";
 

@@ -20,12 +20,12 @@ func Timer(ctx context.Context, js jetstream.JetStream) error {
 		m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{"Delay-For": {delay}}}
 		return publish(ctx, js, m, expect...)
 	}
-	// only if there is none
+	// sets the timer only if there is none
 	g, err := set("delaytimer.order-42.orders.expire", `{"id":42}`, "30m", jetstream.WithExpectLastSequencePerSubject(0))
 	if err != nil {
 		return err
 	}
-	// moved, with the body, and only if it is still this one
+	// moves the timer, with its body, only if its generation is still g
 	_, err = set("delaytimer.order-42.orders.expire", `{"id":42}`, "2s", jetstream.WithExpectLastSequencePerSubject(g))
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func Timer(ctx context.Context, js jetstream.JetStream) error {
 	if g, err = set("delaytimer.order-43.orders.expire", `{"id":43}`, "2s"); err != nil {
 		return err
 	}
-	// after the acknowledgement, the timer will never be delivered
+	// cancels the other timer; after the acknowledgement, it will never be delivered
 	cancel := &nats.Msg{Subject: "delaytimer.order-43.orders.expire", Header: nats.Header{"Delay-Cancel": {"paid"}}}
 	if _, err = publish(ctx, js, cancel, jetstream.WithExpectLastSequencePerSubject(g)); err != nil {
 		return err
@@ -47,8 +47,8 @@ func Timer(ctx context.Context, js jetstream.JetStream) error {
 	return nil
 }
 
-// publish returns the sequence of the stored entry. After any other error than ErrLook, the result is unknown: publish
-// again, with the same expectation. If that returns ErrLook, the first publish may have been stored.
+// publish returns the sequence of the stored entry. After any other error than ErrLook, the entry may have been stored:
+// publish again, with the same expectation. If that returns ErrLook, the first publish may have been stored.
 func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expect ...jetstream.PublishOpt) (uint64, error) {
 	ack, err := js.PublishMsg(ctx, m, expect...)
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == 10071 {

@@ -5,8 +5,8 @@ import { jetstream } from "@nats-io/jetstream";
 const nc = await connect({ servers: process.env.NATS_URL ?? "nats://127.0.0.1:4222" });
 const js = jetstream(nc);
 
-// Resolves to the generation of what was stored, or to 0: the timer is another one by now, has fired, or was cancelled.
-// Any other error says nothing: ask again.
+// Resolves to the generation of the stored entry, or to 0 if the timer was set or cancelled meanwhile, or has fired. After
+// any other error, the entry may have been stored: publish again.
 async function timer(subject, header, value, body = "", expect) {
   const h = headers();
   h.set(header, value);
@@ -19,13 +19,13 @@ async function timer(subject, header, value, body = "", expect) {
   }
 }
 
-// only if there is none
+// sets the timer only if there is none
 let g = await timer("delaytimer.order-42.orders.expire", "Delay-For", "30m", '{"id":42}', 0);
-// moved, with the body, and only if it is still this one
+// moves the timer, with its body, only if its generation is still g
 await timer("delaytimer.order-42.orders.expire", "Delay-For", "2s", '{"id":42}', g);
-// cancelled: it will never be delivered
+// sets and cancels another timer, which will never be delivered
 g = await timer("delaytimer.order-43.orders.expire", "Delay-For", "2s", '{"id":43}');
 if (!await timer("delaytimer.order-43.orders.expire", "Delay-Cancel", "paid", "", g)) throw new Error("not cancelled");
-// too late
+// the timer is cancelled already
 if (await timer("delaytimer.order-43.orders.expire", "Delay-Cancel", "paid", "", g)) throw new Error("cancelled twice");
 await nc.drain();

@@ -7,8 +7,8 @@ async def main():
     nc = await nats.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222"))
     js = nc.jetstream()
 
-    # The generation of what was stored, or 0: the timer has changed or fired meanwhile, has fired, or was cancelled.
-    # Any other error says nothing: ask again.
+    # Returns the generation of the stored entry, or 0 if the timer was set or cancelled meanwhile, or has fired. After any
+    # other error, the entry may have been stored: publish again.
     async def timer(subject, headers, body=b"", expect=None):
         if expect is not None:
             headers = headers | {"Nats-Expected-Last-Subject-Sequence": str(expect)}
@@ -20,14 +20,14 @@ async def main():
                 return 0
             raise
 
-    # only if there is none
+    # sets the timer only if there is none
     g = await timer("delaytimer.order-42.orders.expire", {"Delay-For": "30m"}, b'{"id":42}', 0)
-    # moved, with the body, and only if it is still this one
+    # moves the timer, with its body, only if its generation is still g
     await timer("delaytimer.order-42.orders.expire", {"Delay-For": "2s"}, b'{"id":42}', g)
-    # cancelled: it will never be delivered
+    # sets and cancels another timer, which will never be delivered
     g = await timer("delaytimer.order-43.orders.expire", {"Delay-For": "2s"}, b'{"id":43}')
     assert await timer("delaytimer.order-43.orders.expire", {"Delay-Cancel": "paid"}, b"", g)
-    # too late
+    # the timer is cancelled already
     assert not await timer("delaytimer.order-43.orders.expire", {"Delay-Cancel": "paid"}, b"", g)
     await nc.drain()
 
