@@ -5,8 +5,8 @@ import { jetstream } from "@nats-io/jetstream";
 const nc = await connect({ servers: process.env.NATS_URL ?? "nats://127.0.0.1:4222" });
 const js = jetstream(nc);
 
-// Resolves to the generation of the stored entry, or to 0 if the timer was set or cancelled meanwhile, or has fired. After
-// any other error, the entry may have been stored: publish again.
+// Resolves to the generation of the stored entry, or to 0 if the timer was set or cancelled meanwhile, or has fired.
+// After any other error, the entry may have been stored: publish again.
 async function timer(subject, header, value, body = "", expect) {
   const h = headers();
   h.set(header, value);

@@ -7,8 +7,8 @@ async def main():
     nc = await nats.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222"))
     js = nc.jetstream()
 
-    # Returns the generation of the stored entry, or 0 if the timer was set or cancelled meanwhile, or has fired. After any
-    # other error, the entry may have been stored: publish again.
+    # Returns the generation of the stored entry, or 0 if the timer was set or cancelled meanwhile, or has fired.
+    # After any other error, the entry may have been stored: publish again.
     async def timer(subject, headers, body=b"", expect=None):
         if expect is not None:
             headers = headers | {"Nats-Expected-Last-Subject-Sequence": str(expect)}

@@ -1,8 +1,8 @@
 // Rust: cargo add async-nats, and tokio with its features macros and rt-multi-thread
 use async_nats::jetstream::{self, context::PublishErrorKind};
 
-// Returns the generation of the stored entry, or None if the timer was set or cancelled meanwhile, or has fired. After any
-// other error, the entry may have been stored: publish again.
+// Returns the generation of the stored entry, or None if the timer was set or cancelled meanwhile, or has fired.
+// After any other error, the entry may have been stored: publish again.
 async fn timer(
     js: &jetstream::Context, subject: &'static str, header: &str, value: &str, body: &'static str, expect: Option<u64>,
 ) -> Result<Option<u64>, async_nats::Error> {
