@@ -44,7 +44,6 @@ type QueryOptions struct {
 	Except  string // the instance that sends the query; empty for other senders
 }
 
-// Header returns the headers of a query.
 func (o QueryOptions) Header() nats.Header {
 	h := nats.Header{}
 	message.Put(h, HeaderHistory, o.History)
@@ -55,7 +54,6 @@ func (o QueryOptions) Header() nats.Header {
 	return h
 }
 
-// query is an operator's query, with the subject for its reply.
 type query struct {
 	reply string
 	QueryOptions

@@ -10,7 +10,6 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// newLeaser returns the leaser of the configuration.
 func (b *Broker) newLeaser() lease.Leaser {
 	settings := b.cfg
 	switch {

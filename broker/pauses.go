@@ -20,7 +20,6 @@ type pauseControl struct {
 	loggedStates map[string]pause.State // last logged state of each pause; only for applyPauses
 }
 
-// newKeeper returns the keeper of the list of pauses.
 func (b *Broker) newKeeper() *pause.Keeper {
 	cfg := pause.Config{
 		Store: pause.Store{

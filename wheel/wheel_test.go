@@ -12,7 +12,6 @@ var (
 	latest = time.Unix(9223372036, 0).Add(-1).UTC()
 )
 
-// fired returns the values that an Advance yields.
 func fired[V any](w *Wheel[V], now time.Time) []V {
 	var vs []V
 	for _, v := range w.Advance(now) {
@@ -21,7 +20,6 @@ func fired[V any](w *Wheel[V], now time.Time) []V {
 	return vs
 }
 
-// checkFired checks the values that an Advance yields.
 func checkFired(t testing.TB, w *Wheel[int], now time.Time, want []int) {
 	t.Helper()
 	if got := fired(w, now); !slices.Equal(got, want) {
@@ -29,7 +27,6 @@ func checkFired(t testing.TB, w *Wheel[int], now time.Time, want []int) {
 	}
 }
 
-// checkRemove removes an entry, and checks the result.
 func (w *Wheel[V]) checkRemove(t testing.TB, h Handle, want bool) {
 	t.Helper()
 	if got := w.Remove(h); got != want {

@@ -83,7 +83,6 @@ func (c Config) checkSchedules(errs *FieldErrors) {
 	}
 }
 
-// checkRanges checks the bounds of numbers and durations.
 func (c Config) checkRanges(errs *FieldErrors) {
 	if c.HoldBytes < MinHoldBytes {
 		errs.refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)

@@ -248,7 +248,6 @@ func APIPrefix(domain string) string {
 // replies. In the remaining time, the instance commits its lanes.
 func AnswerTimeout(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
-// setDefault sets a field to value if the field is zero.
 func setDefault[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // Copies returns the number of copies of a new stream.

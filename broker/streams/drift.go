@@ -19,7 +19,6 @@ type Drift struct {
 // Fix is the way to remove a difference.
 type Fix int
 
-// The ways to remove a difference.
 const (
 	FixByEdit       Fix = iota // an operator edits the stream
 	FixByProvision             // provisioning removes the difference
@@ -53,7 +52,6 @@ func (s Spec) Drift(cfg jetstream.StreamConfig) []Drift {
 	return d.list
 }
 
-// drifts are the differences found so far.
 type drifts struct {
 	stream string
 	list   []Drift
@@ -70,7 +68,6 @@ var (
 	permanentFatal   = Drift{Fatal: true, Fix: FixByRecreation}
 )
 
-// check adds a difference of the given kind if differs is true.
 func (d *drifts) check(differs bool, kind Drift, format string, args ...any) {
 	if differs {
 		kind.Stream, kind.Difference = d.stream, fmt.Sprintf(format, args...)

@@ -95,7 +95,6 @@ func TestForeignStreamsStay(t *testing.T) {
 	})
 }
 
-// changeWatcher calls changed after each change of a stream.
 type changeWatcher struct {
 	*changeCounter
 	changed func()

@@ -92,7 +92,6 @@ func (p Provisioner) skipLeaderless(want []Spec) []Spec {
 	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.leaderless[s.Stream] })
 }
 
-// apply creates missing streams, and changes existing ones.
 func (p Provisioner) apply(ctx context.Context, want, found []Spec, infos map[string]*jetstream.StreamInfo) error {
 	planned := make(map[string]Spec, len(want))
 	for _, s := range want {
@@ -175,7 +174,6 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	return found, infos, nil
 }
 
-// reconcile moves subjects, creates streams, and sets bounds.
 func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[string]Spec,
 	infos map[string]*jetstream.StreamInfo) error {
 	m := move{Provisioner: p, planned: planned, configs: make(map[string]*jetstream.StreamConfig),

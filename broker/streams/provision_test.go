@@ -47,7 +47,6 @@ func provisioner(js jetstream.JetStream, create bool) Provisioner {
 	}
 }
 
-// changeCounter counts the calls that change a stream.
 type changeCounter struct {
 	jetstream.JetStream
 	changes int

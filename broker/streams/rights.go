@@ -28,7 +28,6 @@ func (p Provisioner) change(ctx context.Context, verb, stream string, request fu
 	return err
 }
 
-// api returns the root of the JetStream API's subjects.
 func (p Provisioner) api() string {
 	return cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")
 }

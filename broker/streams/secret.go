@@ -55,7 +55,6 @@ func intakeFirst(found []Spec) []Spec {
 	return append(intake, others...)
 }
 
-// writeMarks adds the marks of seals to the metadata.
 func (s Seals) writeMarks(metadata map[string]string) {
 	if s.Secret != "" {
 		metadata[metaSecret] = s.Secret
@@ -108,7 +107,6 @@ func (p Provisioner) seal(
 	return marked, changed, nil
 }
 
-// lacks reports whether a stream lacks one of the marks.
 func (s Seals) lacks(marks Seals) bool {
 	return s.Secret == "" && marks.Secret != "" || s.SealStart.IsZero() && !marks.SealStart.IsZero()
 }

@@ -180,7 +180,6 @@ type Answer struct {
 	Checks []stats.Check `json:"checks"`
 }
 
-// writeChecks responds with 200 if all checks pass, and with 503 otherwise.
 func writeChecks(w http.ResponseWriter, checks []stats.Check) {
 	status, code := "ok", http.StatusOK
 	if !AllPass(checks) {

@@ -15,7 +15,6 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// fakeEngine is an engine with a given state.
 type fakeEngine struct {
 	ready  chan struct{}
 	alive  func(ctx context.Context) error
@@ -26,7 +25,6 @@ func (e fakeEngine) Ready() <-chan struct{}          { return e.ready }
 func (e fakeEngine) Alive(ctx context.Context) error { return e.alive(ctx) }
 func (e fakeEngine) Status() stats.Status            { return e.status }
 
-// closedChannel returns a closed channel.
 func closedChannel() chan struct{} {
 	c := make(chan struct{})
 	close(c)

@@ -14,7 +14,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// servers is the number of servers in the cluster.
 const servers = 3
 
 // loopback is an address that only this process uses, so that several suites can run on one machine: no other suite
@@ -28,7 +27,6 @@ const quota = 256 << 20
 // catchUp is the time that a server has to catch up with the others before it is restarted.
 const catchUp = 20 * time.Second
 
-// server is one server of the cluster.
 type server struct {
 	*process
 	address string // for clients
@@ -39,7 +37,6 @@ type server struct {
 
 func (s *server) url() string { return "nats://" + s.address }
 
-// cluster is the servers of a run.
 type cluster []*server
 
 // newCluster prepares the servers below dir. It does not start them. The parameter quota limits the account's storage
@@ -114,7 +111,6 @@ func (c cluster) start() error {
 	return c.awaitHealthy()
 }
 
-// awaitHealthy waits until the health check of every server succeeds.
 func (c cluster) awaitHealthy() error {
 	for _, s := range c {
 		if err := s.awaitHealthy(timeout); err != nil {
@@ -192,7 +188,6 @@ func (c cluster) end() {
 	}
 }
 
-// decodePage decodes a page of the server's monitoring endpoint.
 func (s *server) decodePage(page string, into any) error {
 	client := http.Client{Timeout: 2 * time.Second}
 	r, err := client.Get("http://" + s.monitor + "/" + page)

@@ -32,7 +32,6 @@ var (
 	broken = flag.Bool("fault.mutants", false, "also run brokers that are broken on purpose")
 )
 
-// testedPrograms has the paths of the programs under test.
 var testedPrograms programs
 
 // maxParallel is the default of -parallel. It does not depend on the number of cores, because the tests mostly wait.
@@ -132,7 +131,6 @@ func BenchmarkTakeOver(b *testing.B) {
 	benchmark(b, p)
 }
 
-// benchmark executes a plan, and reports the lateness.
 func benchmark(b *testing.B, p plan) {
 	b.Run(p.name, func(b *testing.B) {
 		for b.Loop() {

@@ -165,7 +165,6 @@ func stopBehindReplica(w *world) (func() (string, error), error) {
 	return func() (string, error) { return paused + "; " + stopped, nil }, err
 }
 
-// stepDownFrom makes a server lead no stream.
 func (w *world) stepDownFrom(s *server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -76,7 +76,6 @@ func (l ladder) direct(r request) bool {
 	return false
 }
 
-// longest returns the longest delay of the requests.
 func (l ladder) longest() time.Duration {
 	longest := time.Duration(0)
 	for _, r := range l.requests {

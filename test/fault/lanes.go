@@ -112,7 +112,6 @@ func (w *world) countTenant(ctx context.Context, name string, held int) (int, er
 	return min(own, held), nil
 }
 
-// readDead records the dead letters.
 func (w *world) readDead(ctx context.Context) error {
 	s, err := w.js.Stream(ctx, "DELAY_DEAD")
 	if err != nil {
@@ -135,7 +134,6 @@ func (w *world) readDead(ctx context.Context) error {
 	return nil
 }
 
-// leader returns the server that leads a stream.
 func (w *world) leader(ctx context.Context, stream string) (*server, error) {
 	var leader *server
 	err := retry(ctx, func(ctx context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// fault is one kind of fault.
 type fault struct {
 	name string
 	// clean means that the fault excuses no duplicate.
@@ -121,7 +120,6 @@ func (f fault) weight() int {
 	}
 }
 
-// faultsNamed returns the faults with the given names.
 func faultsNamed(names []string) ([]fault, error) {
 	var found []fault
 	for _, name := range names {

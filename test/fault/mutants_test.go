@@ -118,7 +118,6 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// build runs go build with an overlay.
 func build(t *testing.T, overlay string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"build", "-overlay", overlay}, args...)...)

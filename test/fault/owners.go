@@ -72,7 +72,6 @@ func (w *world) stopOthers() (*broker, error) {
 	return w.brokers[0], nil
 }
 
-// startAll starts the stopped brokers.
 func (w *world) startAll() error {
 	for _, b := range w.brokers {
 		if b.running() {

@@ -25,7 +25,6 @@ import (
 	"delaybroker/test/linear"
 )
 
-// timersTarget is the target of all timers.
 const timersTarget = "orders.timers"
 
 // player sets named timers. Up to three clients cancel, move and replace each timer at about its due time. Some clients

@@ -107,7 +107,6 @@ func (p *process) stop(signal syscall.Signal) (string, error) {
 	return fmt.Sprintf("%s, process %d, stopped", p.name, pid), nil
 }
 
-// logTail returns the end of the log.
 func (p *process) logTail() []byte {
 	const maxBytes = 2000
 	text, err := os.ReadFile(p.log)
@@ -133,7 +132,6 @@ func (p *process) pause() (string, error) {
 	return fmt.Sprintf("%s, process %d, in state T", p.name, pid), err
 }
 
-// resume continues a suspended process.
 func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
 // end makes sure that the process does not run.
@@ -156,7 +154,6 @@ func await(maxTime time.Duration, f func() error) error {
 	}
 }
 
-// programs has the paths of the binaries of a run.
 type programs struct {
 	server string
 	broker string

@@ -24,7 +24,6 @@ const (
 	trafficDivisor = 4
 )
 
-// plan is the plan of a run.
 type plan struct {
 	name         string
 	seed         uint64
@@ -184,7 +183,6 @@ func randomPlan(seed uint64, brokers int, built programs) plan {
 // maxHeld is the total time of the faults at which a random run with two or more faults gets no further fault.
 const maxHeld = 12 * time.Second
 
-// draw picks a fault by its weight.
 func draw(r *rand.Rand, choice []fault) fault {
 	sum := 0
 	for _, f := range choice {
@@ -199,7 +197,6 @@ func draw(r *rand.Rand, choice []fault) fault {
 	panic("unreachable: n is less than the sum of the weights")
 }
 
-// describe names a run after its plan.
 func (p plan) describe() string {
 	var names []string
 	for _, f := range p.faults {

@@ -96,7 +96,6 @@ func races(seed uint64, faults int) plan {
 	return p
 }
 
-// scenarioNamed returns the plan of the scenario with a name.
 func scenarioNamed(name string) plan {
 	all := scenarios()
 	return all[slices.IndexFunc(all, func(s scenario) bool { return s.name == name })].plan

@@ -76,14 +76,12 @@ func (r *round) change(choice int, g uint64) uint64 {
 	return 0
 }
 
-// setSeries publishes a series.
 func (r *round) setSeries(expects int64) uint64 {
 	e := r.begin(linear.Set, expects, every)
 	e.Timer.Every, e.Timer.Rounds = every, rounds
 	return r.publishEvent(e)
 }
 
-// setRecurrence sets the headers of a series.
 func setRecurrence(h nats.Header, of *history.TimerOp) {
 	h.Set(message.HeaderEvery, of.Every.String())
 	h.Set(message.HeaderRounds, strconv.Itoa(of.Rounds))

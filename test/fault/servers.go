@@ -33,7 +33,6 @@ func (w *world) leaderOf(stream string) (*server, error) {
 	return w.leader(ctx, stream)
 }
 
-// killLeader kills the server that leads a stream.
 func killLeader(stream string) func(*world) (func() (string, error), error) {
 	return applyToLeader(stream, (*server).kill, (*server).start)
 }

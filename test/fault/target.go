@@ -24,7 +24,6 @@ const (
 	placements = 200
 )
 
-// createTarget creates the stream that messages are delivered to.
 func (w *world) createTarget(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
 		_, err := w.js.CreateStream(ctx, jetstream.StreamConfig{

@@ -123,7 +123,6 @@ func (s *totals) random(t *testing.T) {
 	fmt.Printf("%s\n%s\n", summary, s)
 }
 
-// line returns a report as one line.
 func line(r *history.Report, took time.Duration) string {
 	clean := "-"
 	if r.Conditions.Clean {

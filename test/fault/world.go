@@ -88,7 +88,6 @@ func (w *world) start(p plan) (err error) {
 	return w.startClients(ctx, p)
 }
 
-// startBrokers starts the brokers of a plan.
 func (w *world) startBrokers(p plan) error {
 	for i := range p.brokers {
 		b, err := newBroker(w.dir, p.programs.broker, i+1, w.cluster, p.ladder.levels)

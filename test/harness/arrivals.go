@@ -55,7 +55,6 @@ func (c *Client) DeadLetters() map[string][]Arrival {
 	return c.deadLetters("DELAY_DEAD")
 }
 
-// deadLetters returns the dead letters in a stream by code.
 func (c *Client) deadLetters(stream string) map[string][]Arrival {
 	c.T.Helper()
 	byCode := make(map[string][]Arrival)
@@ -212,7 +211,6 @@ func (c *Client) Subscribe(subject string) *Inbox {
 	return in
 }
 
-// Arrivals returns the messages received so far.
 func (in *Inbox) Arrivals() []Arrival {
 	in.Mu.Lock()
 	defer in.Mu.Unlock()

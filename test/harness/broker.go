@@ -127,7 +127,6 @@ func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts .
 	return i
 }
 
-// NewClient returns a client of the broker's server.
 func (i *Instance) NewClient() *Client {
 	i.t.Helper()
 	return NewClient(i.t, i.server)
@@ -163,14 +162,12 @@ func (i *Instance) Crash() {
 	<-i.Done
 }
 
-// Close closes the connections of the broker.
 func (i *Instance) Close() {
 	for _, nc := range []*nats.Conn{i.Links.Read, i.Links.Write, i.Links.Deliver, i.Links.Control} {
 		nc.Close()
 	}
 }
 
-// Ladder parses a list of levels.
 func Ladder(t testing.TB, spec string) levels.Ladder {
 	t.Helper()
 	l, err := levels.Parse(spec)

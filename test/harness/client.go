@@ -143,7 +143,6 @@ func (c *Client) Policy(prefix string) message.Policy {
 	return streams.Policy()
 }
 
-// Keys returns the keys of a broker with a prefix.
 func (c *Client) Keys(prefix string) *message.Keys {
 	c.T.Helper()
 	return c.Policy(prefix).Keys

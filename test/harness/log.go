@@ -17,7 +17,6 @@ type CountingLog struct {
 	Count map[string]int
 }
 
-// NewCountingLog returns an empty CountingLog.
 func NewCountingLog() *CountingLog { return &CountingLog{Count: make(map[string]int)} }
 
 func (l *CountingLog) Enabled(context.Context, slog.Level) bool { return true }
@@ -80,7 +79,6 @@ func (l *LineLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Lines returns the lines so far.
 func (l *LineLog) Lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +87,6 @@ func (l *LineLog) Lines() []string {
 
 func (l *LineLog) String() string { return strings.Join(l.Lines(), "\n") }
 
-// Check compares the lines so far.
 func (l *LineLog) Check(t *testing.T, want ...string) {
 	t.Helper()
 	if got, want := l.String(), strings.Join(want, "\n"); got != want {

@@ -27,7 +27,6 @@ func InspectAs(t testing.TB, s *natstest.Server, cfg broker.Config, user string)
 	return i
 }
 
-// PausedStream is the stream of paused messages.
 const PausedStream = "DELAY_PAUSED"
 
 // Operator returns an inspector of several instances with default settings, without their secrets.
@@ -67,7 +66,6 @@ func (c *Client) LetterStore() *deadletter.Store {
 		Policy: c.Policy("delay"), Lane: "1s"})
 }
 
-// Letters lists all dead letters.
 func (c *Client) Letters(box *deadletter.Store) []deadletter.Letter {
 	c.T.Helper()
 	var all []deadletter.Letter

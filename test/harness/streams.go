@@ -15,7 +15,6 @@ func (c *Client) Target(name string, subjects ...string) jetstream.Stream {
 	return c.Create(jetstream.StreamConfig{Name: name, Subjects: subjects})
 }
 
-// Pending returns the number of messages in a stream.
 func Pending(c *Client, stream string) uint64 {
 	c.T.Helper()
 	return c.Stream(stream).CachedInfo().State.Msgs
@@ -46,7 +45,6 @@ func (c *Client) Stream(name string) jetstream.Stream {
 	return s
 }
 
-// Create creates a stream.
 func (c *Client) Create(cfg jetstream.StreamConfig) jetstream.Stream {
 	c.T.Helper()
 	s, err := c.JS.CreateStream(context.Background(), cfg)
@@ -56,13 +54,11 @@ func (c *Client) Create(cfg jetstream.StreamConfig) jetstream.Stream {
 	return s
 }
 
-// Reconfigure changes the configuration of a stream.
 func (c *Client) Reconfigure(name string, change func(*jetstream.StreamConfig)) {
 	c.T.Helper()
 	natstest.Reconfigure(c.T, c.JS, name, change)
 }
 
-// Purge removes all messages of a stream.
 func (c *Client) Purge(name string) {
 	c.T.Helper()
 	if err := c.Stream(name).Purge(context.Background()); err != nil {

@@ -23,7 +23,6 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Kind is the kind of an Op.
 type Kind string
 
 // The kinds.

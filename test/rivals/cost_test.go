@@ -171,7 +171,6 @@ func BenchmarkSize(b *testing.B) {
 	t.print("BenchmarkSize: the estimate and the measurement")
 }
 
-// plainLoad returns a load of plain messages for the estimate.
 func plainLoad(rate float64, delay time.Duration) capacity.Load {
 	return capacity.Load{
 		Rate: rate, Delay: delay, Bytes: bodySize, Replicas: 1, Streams: 40, Ladder: levels.Default(),

@@ -214,7 +214,6 @@ func (f *fleet) stop() {
 	f.brokers = nil
 }
 
-// end stops the brokers and kills the servers.
 func (f *fleet) end() {
 	f.stop()
 	f.nc.Close()

@@ -113,7 +113,6 @@ func BenchmarkIsolation(b *testing.B) {
 	t.print("BenchmarkIsolation: lateness of a healthy target, and the outcomes of the messages for the other targets")
 }
 
-// namesOf returns the names of neighbours, joined by plus signs.
 func namesOf(all []neighbour) string {
 	var words []string
 	for _, n := range all {
@@ -122,7 +121,6 @@ func namesOf(all []neighbour) string {
 	return strings.Join(words, "+")
 }
 
-// measureIsolation measures the healthy target beside neighbours.
 func measureIsolation(b *testing.B, neighbours []neighbour) (healthy result, others outcomes) {
 	b.Helper()
 	ps := startServerAndBroker(b, "DELAY_ATTEMPTS=3")

@@ -65,7 +65,6 @@ func BenchmarkLateness(b *testing.B) {
 	t.print("BenchmarkLateness: stored at the target after due")
 }
 
-// run starts the system, publishes the load, and measures the arrivals.
 func (d delayer) run(b *testing.B, order bench.Load) result {
 	b.Helper()
 	ps := d.start(b)

@@ -19,7 +19,6 @@ const (
 	bodySize = 256
 )
 
-// names has the names of the subjects and streams of the benchmarks.
 var names = func() bench.Names {
 	n, err := bench.NewNames(prefix)
 	if err != nil {
@@ -44,7 +43,6 @@ func newLoad(b testing.TB, nc *nats.Conn) *load {
 	return &load{b: b, nc: nc, js: js}
 }
 
-// stream creates a stream.
 func (l *load) stream(cfg jetstream.StreamConfig) jetstream.Stream {
 	l.b.Helper()
 	s, err := l.js.CreateStream(context.Background(), cfg)
@@ -103,7 +101,6 @@ func (l *load) await(target bench.StreamTarget, turn uint32, count int, complete
 	return ledger
 }
 
-// A result has the measurements of one run.
 type result struct {
 	bench.Tally
 	late      bench.Spread

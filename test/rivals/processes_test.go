@@ -44,7 +44,6 @@ type process struct {
 // processes are the processes of a system.
 type processes []*process
 
-// cpu returns the CPU time of each process.
 func (ps processes) cpu() times {
 	var ts times
 	for _, p := range ps {
@@ -53,7 +52,6 @@ func (ps processes) cpu() times {
 	return ts
 }
 
-// times are the CPU times of several processes.
 type times []time.Duration
 
 // since returns the CPU time per message of each process between the times before and ts.

@@ -154,7 +154,6 @@ type traffic struct {
 	OutClient int64 `json:"out_client_msgs"` // sent to clients
 }
 
-// traffic returns the sum of the traffic of all servers.
 func (ps processes) traffic() traffic {
 	var sum traffic
 	for _, p := range ps {

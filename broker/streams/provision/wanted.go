@@ -69,7 +69,6 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	return specs
 }
 
-// laneSpecs returns the streams of the levels and of the retry lanes.
 func (s Streams) laneSpecs(
 	spec func(kind streams.Kind, stream string, subjects ...string) streams.Spec, maxSize int32,
 ) (specs []streams.Spec) {

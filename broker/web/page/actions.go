@@ -27,7 +27,6 @@ type operation struct {
 	act  func(ctx context.Context, i *inspect.Inspector, a action) (result, error)
 }
 
-// result is the result of an action.
 type result struct {
 	Sentence string   `json:"sentence"`
 	Notes    []string `json:"notes,omitempty"` // about the objects that were not changed
@@ -77,7 +76,6 @@ func (a action) change() (c store.Change, err error) {
 	return c, err
 }
 
-// moveFlags appends the flags for the new time of a move.
 func (a action) moveFlags(line shell) shell {
 	if a.Verb != string(timer.Move) {
 		return line
@@ -154,7 +152,6 @@ func doTimer(ctx context.Context, i *inspect.Inspector, c store.Change) (store.A
 	return got, err
 }
 
-// planManyTimers plans an action on all timers that match the action's filter.
 func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	switch {
 	case a.Verb == string(timer.Fire):

@@ -61,7 +61,6 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 	return letters.ResendWork(f, change, dry), append(shell{"dead", "resend"}, line...), nil
 }
 
-// planLetters plans an action on dead letters.
 func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
@@ -99,7 +98,6 @@ func countOutcomes(outcomes []inspect.LetterOutcome, success string) (n uint64, 
 	return n, notes
 }
 
-// actLetters executes a plan for dead letters.
 func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {

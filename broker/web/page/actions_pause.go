@@ -12,7 +12,6 @@ import (
 	"delaybroker/broker/text"
 )
 
-// planPause plans the pause or the resume of a pattern of targets.
 func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	if err := checkPattern(a.Target); err != nil {
 		return plan{}, err
@@ -45,7 +44,6 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 		a.Target, formatCount(f.Pending, "message"))}, nil
 }
 
-// actPause executes the plan of a pause or a resume.
 func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	change, state := i.Pause, "paused"
 	if a.Verb == "resume" {

@@ -24,7 +24,6 @@ type answer struct {
 	Data  any    `json:"data"`
 }
 
-// ask returns the handler of a question.
 func (p *Page) ask(f question) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.withSession(w, r, questionTimeout, func(ctx context.Context, i *inspect.Inspector) (any, error) {
@@ -77,7 +76,6 @@ func (p *Page) withSession(
 	writeJSON(w, http.StatusOK, v)
 }
 
-// codeOf returns the HTTP status code of an error.
 func codeOf(ctx context.Context, err error) int {
 	refusal, isRefusal := errors.AsType[*store.Refusal](err)
 	switch {

@@ -15,7 +15,6 @@ import (
 //go:embed static
 var static embed.FS
 
-// A file is an embedded file.
 type file struct {
 	data     []byte
 	mimeType string
@@ -29,7 +28,6 @@ var mimeTypes = map[string]string{
 	".LICENSE": "text/plain; charset=utf-8",
 }
 
-// embeddedFiles returns the embedded files by name.
 func embeddedFiles() map[string]file {
 	files := make(map[string]file)
 	entries, err := fs.ReadDir(static, "static")

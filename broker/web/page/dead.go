@@ -101,7 +101,6 @@ func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell,
 	return f, line, nil
 }
 
-// parseNumber parses the number of a dead letter.
 func parseNumber(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || n == 0 {

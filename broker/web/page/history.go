@@ -71,7 +71,6 @@ func quantile(late []uint64, bounds []time.Duration, q float64) *float64 {
 	return new(round(d.Seconds() * 1000))
 }
 
-// round rounds a number to two decimals.
 func round(f float64) float64 { return math.Round(f*100) / 100 }
 
 // lastHour returns the history of all instances for the last hour. It also sets the lateness in the overview.

@@ -17,7 +17,6 @@ import (
 
 const secret = "0123456789abcdef0123"
 
-// idleEngine is an engine without deliveries.
 type idleEngine struct{}
 
 func (idleEngine) Status() broker.Status {
@@ -39,7 +38,6 @@ func (idleEngine) Targets() []stats.TargetAnswer { return nil }
 
 var errNoNATS = errors.New("there is no NATS server")
 
-// newPage returns a page without a connection to NATS.
 func newPage(a Access) *Page {
 	return New(Config{
 		Engine: idleEngine{}, Checks: func() []stats.Check { return nil }, History: new(history.Book), Access: a,

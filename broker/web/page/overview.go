@@ -172,7 +172,6 @@ func sum(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// addLane adds a lane to the totals.
 func (n *Numbers) addLane(l stats.LaneStatus, report stats.LaneAnswer) {
 	n.Pending += report.Pending
 	switch streams.Kind(l.Kind) {
@@ -196,7 +195,6 @@ const (
 	laneReading    = "reading"
 )
 
-// laneOf returns the state of a lane.
 func laneOf(l stats.LaneStatus, r laneReport) Lane {
 	lane := Lane{
 		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(r.instance, l.Owner),

@@ -88,7 +88,6 @@ type plan struct {
 	Ticket   string   `json:"ticket,omitempty"` // the sealed plan; empty if the action would change nothing
 }
 
-// plan responds with the plan of the requested action.
 func (p *Page) plan(w http.ResponseWriter, r *http.Request, token Token) {
 	var a action
 	if !decode(w, r, &a) {

@@ -162,7 +162,6 @@ func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	return answer{line.String(), view}, nil
 }
 
-// retrying lists the retry groups, by target.
 func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	query := inspect.RetryQuery{MaxRead: maxRead, Progress: func(uint64, uint64) {}}
 	var err error

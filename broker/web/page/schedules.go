@@ -25,7 +25,6 @@ type plannedTime struct {
 	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous round
 }
 
-// schedules lists the recurring timers.
 func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	t, err := parseTarget(v)
 	if err != nil {

@@ -20,7 +20,6 @@ var participles = map[string]string{
 	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
 }
 
-// actionOn returns the action for one of the selected timers.
 func (a action) actionOn(t timerRef) action {
 	a.Timers, a.Key, a.Target, a.Generation = nil, t.Key, t.Target, t.Generation
 	return a
@@ -77,7 +76,6 @@ func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, e
 	}, nil
 }
 
-// add adds a note, unless there are maxNotes already.
 func (n *notes) add(sentence string) {
 	if len(*n) < maxNotes {
 		*n = append(*n, text.Printable(sentence, 600))

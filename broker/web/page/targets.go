@@ -38,7 +38,6 @@ type Targets struct {
 	SilentCount int             `json:"silent,omitempty"` // number of instances without an authenticated report of targets
 }
 
-// targets lists deliveries, refusals and pauses by target.
 func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) (any, error) {
 	members, err := i.Fleet(ctx, broker.QueryOptions{Targets: true, Except: p.cfg.Engine.Instance()})
 	if err != nil {

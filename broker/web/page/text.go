@@ -13,10 +13,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// textTimeout is the timeout for the data of the plain-text page.
 const textTimeout = 5 * time.Second
 
-// text responds with the overview as plain text.
 func (p *Page) text(w http.ResponseWriter, r *http.Request) {
 	extendDeadline(w, textTimeout)
 	o := p.latestOverview(r.Context())
@@ -57,7 +55,6 @@ func (p *Page) latestOverview(ctx context.Context) Overview {
 	return o
 }
 
-// textOf formats an overview as plain text.
 func textOf(o Overview) string {
 	var b strings.Builder
 	state := "ready"
@@ -111,7 +108,6 @@ func (i Instance) version() string {
 	return fmt.Sprintf("%s (format %d)", cmp.Or(i.Version, "-"), i.Format)
 }
 
-// state describes the state of the instance.
 func (i Instance) state() string {
 	switch {
 	case i.Unproven:

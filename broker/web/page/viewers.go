@@ -59,7 +59,6 @@ func (v *viewers) remove(client *viewer) {
 	delete(v.open, client)
 }
 
-// number returns the number of viewers.
 func (v *viewers) number() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -95,7 +94,6 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// take returns and removes the unsent frames.
 func (v *viewer) take() map[string][]byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -110,7 +110,6 @@ func (p *Page) produce(ctx context.Context) {
 	}
 }
 
-// send encodes a frame and sends it to the viewers.
 func (w *watch) send(kind string, shown any) {
 	if data, err := json.Marshal(shown); err == nil { // cannot fail: the frames contain only numbers and strings
 		w.viewers.send(kind, data)

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// Kind is the kind of a violation.
 type Kind string
 
 // The kinds.
@@ -32,7 +31,6 @@ const (
 	Incomplete   Kind = "incomplete"    // the history lacks events that are needed to judge
 )
 
-// Violation is one violation of a guarantee.
 type Violation struct {
 	Kind Kind
 	ID   string // the message, or empty
@@ -59,7 +57,6 @@ func (s *sent) arrived() bool { return len(s.found) > 0 || s.Core && len(s.seen)
 
 func (s *sent) failed() bool { return s.answer != nil && s.answer.Phase == Fail }
 
-// checker judges one history.
 type checker struct {
 	conditions Conditions
 	faults     []Period
@@ -70,7 +67,6 @@ type checker struct {
 	report     *Report
 }
 
-// Check judges a history.
 func Check(events []Event) *Report {
 	c := &checker{sent: make(map[string]*sent), byServer: make(map[string]map[uint64]Event), read: make(map[string]bool),
 		timers: make(map[string]*namedTimer), report: &Report{}}
@@ -102,7 +98,6 @@ func (c *checker) violate(kind Kind, id, format string, args ...any) {
 	c.report.Violations = append(c.report.Violations, Violation{kind, id, fmt.Sprintf(format, args...)})
 }
 
-// add adds one event.
 func (c *checker) add(e *Event) {
 	switch e.Op {
 	case Fault:

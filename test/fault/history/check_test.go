@@ -117,7 +117,6 @@ func edit(events []Event, op Op, id string, change func(*Event)) {
 	}
 }
 
-// changer returns a function that calls edit.
 func changer(op Op, id string, change func(*Event)) func([]Event) []Event {
 	return func(events []Event) []Event {
 		edit(events, op, id, change)
@@ -138,12 +137,10 @@ func copier(original func(Event) bool, change func(*Event)) func([]Event) []Even
 	}
 }
 
-// remover returns a function that removes matching events.
 func remover(match func(Event) bool) func([]Event) []Event {
 	return func(events []Event) []Event { return remove(events, match) }
 }
 
-// remove removes matching events.
 func remove(events []Event, match func(Event) bool) []Event {
 	return slices.DeleteFunc(events, match)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// Op is the type of an event.
 type Op string
 
 // The types of event.
@@ -111,14 +110,12 @@ func (l *Log) Add(e Event) {
 	l.events = append(l.events, e)
 }
 
-// Events returns the events so far.
 func (l *Log) Events() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.events[:len(l.events):len(l.events)]
 }
 
-// Write writes events as lines of JSON.
 func Write(w io.Writer, events []Event) error {
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
@@ -130,7 +127,6 @@ func Write(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Parse parses the output of Write.
 func Parse(r io.Reader) ([]Event, error) {
 	var events []Event
 	d := json.NewDecoder(bufio.NewReader(r))

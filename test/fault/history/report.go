@@ -54,7 +54,6 @@ type Timers struct {
 	Changed   int `json:"changed"`   // number of moves, pauses, resumptions and table changes of series
 }
 
-// Add adds the counts of another run.
 func (t *Timers) Add(o Timers) {
 	t.Keys += o.Keys
 	t.Delivered += o.Delivered
@@ -65,7 +64,6 @@ func (t *Timers) Add(o Timers) {
 	t.Changed += o.Changed
 }
 
-// String returns the counts as text.
 func (t Timers) String() string {
 	return fmt.Sprintf("races for %d timers: %d deliveries, %d of them rounds of series, which were changed %d times, %d "+
 		"cancels acknowledged and %d refused, %d requests without an answer",
@@ -80,7 +78,6 @@ func (r *Report) finish(faults []Period) {
 	}
 }
 
-// Count returns the number of violations of a kind.
 func (r *Report) Count(kind Kind) int {
 	n := 0
 	for _, v := range r.Violations {
