@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Arrival has the values of the headers that the broker writes into a delivered message: see Request.TargetHeader.
+// Arrival has values from the headers of a delivered message.
 type Arrival struct {
 	ID       string
 	Due      time.Time
@@ -19,8 +19,9 @@ type Arrival struct {
 	Round  int
 }
 
-// ParseArrival parses the headers of a message at its target. It returns false if the message lacks the headers that
-// each delivery has. The headers are not authenticated: anyone who may publish to the target can write them.
+// ParseArrival parses the headers of a message at its target. It returns false unless the message has exactly one
+// Delay-Id, one valid Delay-Due and one valid Delay-Accepted. The headers are not authenticated: anyone who may publish
+// to the target can write them.
 func ParseArrival(h Header) (Arrival, bool) {
 	due, dueProblem := ParseTime(soleValue(h, HeaderDue))
 	accepted, acceptedProblem := ParseTime(soleValue(h, HeaderAccepted))

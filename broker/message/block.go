@@ -7,20 +7,20 @@ import (
 
 // Block is the header block of a message, as SplitHeader divides it.
 type Block struct {
-	User        Header              // the client's own headers, to be passed on; nil if there are none
+	User        Header              // the client's own headers, to be passed on; may be nil
 	Delay       map[string][]string // the headers with known Delay-* names, in canonical spelling
 	UnknownName string              // the least of the unknown Delay-* names, quoted; empty if none
 	MsgID       string              // the client's Nats-Msg-Id; empty if none
 }
 
-// SplitHeader drops the reserved headers and divides the others. Reserved are Nats-*, Nmqtt-*, Status, Description and
-// KV-Operation, in any case and with any padding. In a stream, these headers would purge, expire, schedule or hide
-// messages. To a consumer, a message with them would look like a control message. nats-server adds Nmqtt-Pub to
-// messages that an MQTT client publishes with QoS 1 or 2. MQTT subscribers of a target would not get a message with
-// Nmqtt-Pub.
+// SplitHeader drops the reserved headers except a client's Nats-Msg-Id, and divides the other headers. Reserved are
+// Nats-*, Nmqtt-*, Status, Description and KV-Operation, in any case and with any padding. In a stream, these headers
+// would purge, expire, schedule or hide messages. To a consumer, a message with them would look like a control message.
+// nats-server adds Nmqtt-Pub to messages that an MQTT client publishes with QoS 1 or 2. MQTT subscribers of a target
+// would not get a message with Nmqtt-Pub.
 //
-// ByBroker means that a broker published the message. If there is a problem, User is still small enough for a dead
-// letter: with too many headers, or too large ones, User is nil.
+// ByBroker means that a broker published the message. With too many or too large headers, User is nil, because all
+// headers of a dead letter must fit into max_payload.
 func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 	var b Block
 	var lines, size int
@@ -72,7 +72,7 @@ func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 	return b, nil
 }
 
-// Value returns the value of a Delay-* header, or "" if the header is missing. A duplicate header is a problem, since
+// Value returns the value of a Delay-* header, or "" if the header is missing. A duplicate header is a problem, because
 // one of its values may be forged.
 func (b Block) Value(header string) (string, *Problem) {
 	vs := b.Delay[header]

@@ -4,8 +4,8 @@
 //
 // # Subjects
 //
-// One rule makes permissions sound: exactly one token stands between a root and the target. A client that may publish
-// "delay.*.orders.>" therefore reaches targets below "orders" and nothing else, whichever level it names.
+// One rule makes permissions sound: in a request, exactly one token stands between the first token and the target. So a
+// client that may publish "delay.*.orders.>" reaches only targets below "orders".
 //
 //	delay.<level>.<target…>             after the level's delay
 //	delay.<n><unit>.<target…>           after a plain duration that is not a level: 15m, 45s, 1d
@@ -20,15 +20,16 @@
 //
 // # Headers
 //
-// Names of request headers are case-insensitive. A duplicate Delay-* header is a bad request. The broker believes state
-// headers (Delay-Id, Delay-Due, …) only on subjects below delaysys, and only with a seal: see [Keys]. The subject alone
-// proves nothing, because nats-server publishes its own answers on any subject without a check of permissions.
+// Names of request headers are case-insensitive. A duplicate request header is a bad request. The broker believes state
+// headers (Delay-Id, Delay-Due, …) only in a message that a broker wrote. A seal proves that: see [Keys]. The subject
+// proves nothing, because nats-server checks no permission before it publishes an answer on the subject that a client
+// has chosen for the answer.
 //
-// The headers for the next lane or for the target are built from the client's own headers. Reserved names are dropped
-// after nats.go has parsed the headers, in any case and with any padding. They cannot be dropped in the raw header
-// block, because nats-server ends a header line only at CRLF, and nats.go also at a bare LF. So a part of a harmless
-// value in the first stream could become the header "Nats-Rollup: all" when nats.go encodes the headers again, and this
-// header would delete the contents of the target's stream.
+// The header for the next lane, or for the target, has state headers and the client's own headers. Reserved names are
+// dropped after nats.go has parsed the headers, in any case and with any padding. They cannot be dropped in the raw
+// header block, because nats-server ends a header line only at CRLF, and nats.go also at a bare LF. So after nats.go
+// has parsed the headers and encoded them again, a part of a harmless value could be the header "Nats-Rollup: all".
+// This header would delete the contents of the target's stream.
 //
 // # Problems
 //

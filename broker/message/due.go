@@ -14,7 +14,7 @@ func (p Policy) due(in Incoming, addr Address, b Block) (time.Time, *Problem) {
 	if problem != nil {
 		return accepted, problem
 	}
-	hasUntil := b.Delay[HeaderUntil] != nil // an empty header counts as a bad time, not as a missing header
+	hasUntil := b.Delay[HeaderUntil] != nil // also for an empty header, which is a problem
 	if b.Delay[HeaderFor] != nil || hasUntil && addr.Form != FormLevel {
 		return accepted, Problemf(TimeTwice,
 			"the subject already has the delay: leave out Delay-For, and leave out Delay-Until except on %s.<level> subjects",
@@ -59,9 +59,9 @@ func (p Policy) CheckDelay(start, due time.Time) *Problem {
 	return nil
 }
 
-// hasTimePart reports whether a target begins with the second half of a time that contained a dot: "1732060800.123",
-// "1.5s", "…00.000Z", or a large float as Go and others print it, "1.732060800123e+09". On delayin and delayat, the
-// broker refuses a target that begins so: the message would go to the subject "123.orders.x".
+// hasTimePart reports whether a target begins like the part after the dot of a time or duration: "1732060800.123",
+// "1.5s", "…00.000Z", or a large float as Go prints it, "1.732060800123e+09". On delayin and delayat, the broker
+// refuses such a target, because a message to orders.x would go to 123.orders.x.
 func hasTimePart(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
 	suffix := strings.TrimLeft(first, "0123456789")

@@ -27,8 +27,9 @@ var optionCopiers = map[string]func(dst *Request, src Request){
 	HeaderRateKey:     func(dst *Request, src Request) { dst.RateKey = src.RateKey },
 }
 
-// Edit returns a dead letter with changed headers. The bounds for the headers of clients apply. The editable request
-// headers have the same meaning as in a request, with two exceptions: Delay-Until may be in the past, and a duration in
+// Edit returns a dead letter with changed headers. If Edit returns a problem, the letter may have only a part of the
+// changes. The bounds for the headers of clients apply. The editable request headers have the same meaning as in a
+// request, with three exceptions: Delay-Until may be in the past, MaxDelay counts from now, and a duration in
 // Delay-Expires counts from the later of now and the due time. A change of any other header of the broker or of the
 // server is a problem: with such a header, an operator could forge an id, or purge the target's stream.
 func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
@@ -68,8 +69,9 @@ func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem
 	return l, problem
 }
 
-// checkEdit returns a problem if an operator must not change the header. An unknown Delay-* header is allowed, so that
-// an operator can drop the misspelt header that made the message a dead letter.
+// checkEdit returns a problem if an operator must not change the header. An unknown Delay-* header is no problem: an
+// operator may drop the misspelt header that made the message a dead letter, although SplitHeader has already dropped
+// that header.
 func checkEdit(name string) *Problem {
 	canonical := CanonicalName(name)
 	if canonical != "" && !slices.Contains(editableHeaders, canonical) || isReserved(plainName(name)) {

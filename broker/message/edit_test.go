@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestEdit: an edit changes headers that a client may write, within the bounds for clients. A change of any other
-// header is a problem.
+// TestEdit: an edit changes headers that a client may write, within the bounds for clients. A change of another header
+// of the broker or the server is a problem.
 func TestEdit(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	due := now.Add(-time.Hour)

@@ -6,13 +6,13 @@ import "time"
 type Ending struct {
 	ID     string // Delay-Id
 	Target string // empty for a dead letter without a target
-	// At is the time of delivery, as package deliver defines it, or the time at which the dead letter was stored, by the
-	// clock of the leader of the message's lane.
+	// At is the time of delivery, which package deliver defines, or the time at which the dead letter was stored. The time
+	// is by the clock of the leader of the message's lane.
 	At time.Time
-	// Due is zero if the broker could not parse the time in the request.
+	// Due is zero for a dead letter whose requested due time is unknown: see Letter.DueKnown.
 	Due time.Time
-	// Lateness is At minus Due. If the target's rate gave the message a later send time, Lateness is At minus the send
-	// time.
+	// Lateness is never negative. It counts from Due, or from the end of a wait for the target's rate or for the end of a
+	// pause. It is zero if Due is zero.
 	Lateness time.Duration
 	Refusals int    // number of deliveries that the target refused
 	Code     Code   // of a dead letter; empty for a delivery

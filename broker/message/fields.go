@@ -11,7 +11,7 @@ const (
 	Optional = false
 )
 
-// Fields parses state headers. Problem is the first problem that a method has found.
+// Fields parses state headers. Problem is the first problem of the headers.
 type Fields struct {
 	Block
 	Problem *Problem
@@ -94,7 +94,7 @@ func Put(h Header, key, value string) {
 	}
 }
 
-// PutCount writes a number, unless it is zero.
+// PutCount writes a number that is greater than zero.
 func PutCount(h Header, key string, n int) {
 	if n > 0 {
 		h[key] = []string{strconv.Itoa(n)}

@@ -58,7 +58,7 @@ func FuzzInternalHeaders(f *testing.F) {
 	})
 }
 
-// FuzzHeaderPair parses two headers whose names and values have any bytes, since another decoder might return them.
+// FuzzHeaderPair parses two headers whose names and values have any bytes, because another decoder might return them.
 func FuzzHeaderPair(f *testing.F) {
 	for i, line := range poison.Headers {
 		name, value, _ := strings.Cut(line, ": ")

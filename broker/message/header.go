@@ -11,18 +11,18 @@ type Header = map[string][]string
 
 // Request headers, which clients write.
 const (
-	HeaderUntil   = "Delay-Until"   // due time; RFC 3339 with fraction, or unix milliseconds
+	HeaderUntil   = "Delay-Until"   // due time, in a form of ParseTime
 	HeaderFor     = "Delay-For"     // duration; on named timers only
 	HeaderExpires = "Delay-Expires" // the latest time of delivery: a duration after the due time, or a time
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
-	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level
+	HeaderTarget  = "Delay-Target"  // the target: with the bare subject of a level, on markers, and on schedule entries
 
 	HeaderRateKey     = "Delay-Rate-Key"     // all messages with the same key share a rate
 	HeaderMaxAttempts = "Delay-Max-Attempts" // number of refusals until the message is a dead letter
 
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's token
-	HeaderWord   = "Delay-Word"   // of a named timer: the client's token, by which the client recognizes its set
+	HeaderWord   = "Delay-Word"   // of a named timer: the client's token, by which the client recognizes its own set
 
 	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: the maximum time for which consecutive sets postpone it
 
@@ -37,7 +37,7 @@ const (
 	HeaderOwner  = "Delay-Owner"         // the person or team responsible for the series
 )
 
-// State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
+// State headers: a broker writes them for consumers and for other brokers.
 const (
 	HeaderID       = "Delay-Id"
 	HeaderDue      = "Delay-Due"      // RFC 3339 with nanoseconds
@@ -48,18 +48,18 @@ const (
 
 	// Between lanes, and on dead letters.
 	HeaderFormat       = "Delay-Format"
-	HeaderHop          = "Delay-Hop"           // number of publishes into the broker's streams so far
+	HeaderHop          = "Delay-Hop"           // number of publishes by brokers into lanes so far
 	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries so far; the delivered message has it too
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
-	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, which a refusal or the target's rate has postponed
-	HeaderPaced        = "Delay-Paced"    // the turn at the target's rate, and the broker that gave it
+	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, after a refusal, a turn or a deferral
+	HeaderPaced        = "Delay-Paced"    // the turn at the rate of the target or key, and the broker that gave the turn
 	HeaderReleased     = "Delay-Released" // the resumed pause in whose lane the message waited
 
 	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops the
 	// ones that it does not know.
 	HeaderLastError = "Delay-Last-Error"       // reason of the last refusal
-	HeaderDeferred  = "Delay-Deferred"         // reason of a wait without a refusal
+	HeaderDeferred  = "Delay-Deferred"         // reason of a deferral, which is a wait without a refusal
 	HeaderAllowed   = "Delay-Attempts-Allowed" // maximum number of refusals
 
 	// On named timers and their markers: see package entry.
@@ -97,8 +97,8 @@ const (
 	HeaderExpected = "Nats-Expected-Last-Subject-Sequence"
 )
 
-// Format is the newest format of the messages on delaysys subjects. A message has a newer format if an older broker
-// must not parse it.
+// Format is the newest format of the messages that brokers write. A broker leaves a message with a newer format in its
+// lane, until a newer broker owns the lane.
 //
 //	1  a message without a seal, or with a seal that an older broker may ignore during an upgrade
 //	2  a message that requires its seal
@@ -120,7 +120,7 @@ const (
 	maxHeaderBytes = 8 << 10
 )
 
-// timerHeaders are the headers that only a named timer may have.
+// timerHeaders are the request headers that only a named timer may have, except for Delay-For: see Policy.due.
 var timerHeaders = []string{
 	HeaderCancel, HeaderWord, HeaderMaxWait,
 	HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderMissed, HeaderLast, HeaderOwner,
@@ -184,7 +184,7 @@ func leastName(a, b string) string {
 	return a
 }
 
-// validKey reports whether nats.go encodes a header with this key. Its rule is stricter than ADR-4.
+// validKey reports whether nats.go encodes a header with this key. ADR-4 allows more keys.
 func validKey(k string) bool {
 	for i := range len(k) {
 		if c := k[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"()/,:;<=>?@[\\]{}", c) >= 0 {
@@ -194,7 +194,7 @@ func validKey(k string) bool {
 	return k != ""
 }
 
-// userHeader returns a new header with the client's own headers, and room for the given number of headers.
+// userHeader returns a new header with the client's own headers. It has room for the given number of other headers.
 func (r *Request) userHeader(room int) Header {
 	h := make(Header, len(r.User)+room)
 	maps.Copy(h, r.User)

@@ -5,7 +5,7 @@ import "time"
 // Letter is a dead letter that was read from its stream.
 type Letter struct {
 	// Request is the part of the message's request that could be parsed. Its target is empty if the request had no allowed
-	// target, or if the time in the subject contained a dot. Then the target would begin with a part of the time.
+	// target, or if the target begins with a part of the time in the subject (see hasTimePart).
 	Request
 	Code     Code
 	Sentence string // the problem, and the change that repairs it
@@ -13,8 +13,8 @@ type Letter struct {
 	DueEdited bool // an operator has set Due: see Policy.Edit
 }
 
-// DoubtLetter returns a problem unless a broker wrote both the dead letter and the message in it. If the
-// letter's own code is BadInternal, a broker wrote the letter, but perhaps not the message in it.
+// DoubtLetter returns a problem unless a broker wrote the dead letter. It also returns a problem for a letter with the
+// code BadInternal: a broker wrote this letter, but perhaps not the message in it.
 func (p Policy) DoubtLetter(in Incoming) *Problem {
 	if problem := p.Keys.DoubtMessage(in); problem != nil {
 		return problem
@@ -26,7 +26,7 @@ func (p Policy) DoubtLetter(in Incoming) *Problem {
 }
 
 // ParseLetter parses a dead letter, whose header DeadHeader has made. If ParseLetter returns a problem, a client or a
-// newer broker wrote the letter. Then the result is the part that could be parsed, and the letter cannot be resent.
+// newer broker wrote the letter. Then the result is the part that could be parsed.
 func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	var l Letter
 	var ok bool
@@ -51,7 +51,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	return l, f.Problem
 }
 
-// DueKnown reports whether Due is the requested due time, or an operator has set it. Otherwise, Due is the time of
+// DueKnown reports whether Due is the requested due time, or an operator has set it. Otherwise, Due may be the time of
 // acceptance.
 func (l Letter) DueKnown() bool {
 	if l.DueEdited {
@@ -66,10 +66,9 @@ func (l Letter) DueKnown() bool {
 	return false
 }
 
-// ResentHeader returns the header with which the message goes back into a lane. The attempts count from zero. The times
-// of failures, the retry time and the reservation are removed. All other fields are unchanged. The Nats-Msg-Id depends
-// only on the letter and its target, so the stream stores a repeated resend once. No hop has such an id, so the stream
-// reports a duplicate only after an earlier resend.
+// ResentHeader returns the header with which the message goes back into a lane. The attempts count from zero. The
+// Nats-Msg-Id depends only on the letter and its target, so within its duplicate window the stream stores a repeated
+// resend once. No hop has such an id, so the stream reports a duplicate only after an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
 	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Reservation = 0, time.Time{}, time.Time{}, time.Time{}, ""

@@ -32,7 +32,7 @@ const (
 type Address struct {
 	Form   Form
 	Token  string // the level, duration, time or key, or the pause
-	Target string // empty if the subject ends after the token
+	Target string // empty if the subject ends after the token; for a schedule, the schedule's subject
 }
 
 // StoredByBroker reports whether the subject is that of a message that the broker stored in a lane: as a hop, in a
@@ -44,8 +44,8 @@ func (a Address) StoredByBroker() bool {
 // IsSchedule reports whether the subject belongs to the entries of a schedule: see ScheduleKey.
 func (a Address) IsSchedule() bool { return a.Form == FormTimer && a.Token == ScheduleKey }
 
-// Names makes all subjects and stream names from one prefix. No other code composes names. The zero Names is not
-// usable: see [NewNames].
+// Names makes all subjects and stream names of the broker from one prefix. The zero Names is not usable: see
+// [NewNames].
 type Names struct {
 	level, in, at, timer, sys, dead, control string // root tokens
 	stream                                   string // prefix of the stream names: "DELAY_"
@@ -96,8 +96,8 @@ func (n Names) OwnsStream(stream string) bool {
 	return err == nil
 }
 
-// OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter returns the subject of this
-// stream. OwnersTable returns the subject of the table of owners. The subject of an instance's heartbeats begins with
+// OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter returns the pattern of its
+// subjects. OwnersTable returns the subject of the table of owners. The subject of an instance's heartbeats begins with
 // OwnersBeat. OwnersCall returns the subject of the broadcasts to all instances, which no stream stores.
 func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
 func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
@@ -116,12 +116,12 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
-// Call returns the subject of a request about all timers, lanes or messages.
+// Call returns the subject of a request that is not about one timer.
 func (n Names) Call(name string) string { return n.control + "." + name }
 
 // TimerCall returns the beginning of the subjects of requests about one timer. The key and the target of the timer
-// follow. TimersCall, CancelAllCall and ShiftCall return the beginning of the subjects of requests about many timers.
-// A prefix of the targets may follow.
+// follow. TimersCall, CancelAllCall and ShiftCall return the beginning of the subjects of requests about many timers. A
+// dot and the first tokens of the targets may follow.
 func (n Names) TimerCall(verb string) string { return n.control + ".timer." + verb + "." }
 func (n Names) TimersCall() string           { return n.control + ".timers" }
 func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }
@@ -147,7 +147,8 @@ func (n Names) PausedMessage(pause, target string) string {
 }
 func (n Names) PausesRecord() string { return n.sys + ".pauses" }
 
-// RestrictFilter restricts one of the filters above to the targets that match a pattern.
+// RestrictFilter returns a filter for only the targets that match a pattern. In the given filter, > stands for the
+// target.
 func RestrictFilter(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
 
 // SysFilter matches all subjects on which only brokers may publish, except for the dead letters.
@@ -168,8 +169,8 @@ func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + lev
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
 // Timer returns the subject of a named timer. Timer ignores target if key is the name of a schedule (see ScheduleName).
-// Marker returns the subject of the markers in a level. All timers share it, since each subject of a stream costs the
-// server memory. TimersCursor returns the subject of the cursor in the timers' stream.
+// Marker returns the subject of the markers in a level. All timers share this subject, because each subject of a stream
+// costs the server memory. TimersCursor returns the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string {
 	if _, schedule := ParseScheduleName(key); schedule {
 		return n.timer + "." + key

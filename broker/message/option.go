@@ -68,7 +68,8 @@ func validRateKey(key string) bool {
 // overflow, and the message would expire immediately.
 const MaxTTL = 36500 * 24 * time.Hour
 
-// parseTTL converts a duration to a Nats-TTL for nats-server: whole seconds, rounded up, at least one.
+// parseTTL converts a duration to a Nats-TTL for nats-server: whole seconds, rounded up. It returns an empty TTL and
+// "never" unchanged.
 func parseTTL(ttl string) (string, *Problem) {
 	if ttl == "" || ttl == "never" {
 		return ttl, nil

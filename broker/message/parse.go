@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Parse parses a stored message of a lane. If there is a problem, the request has the part that could be parsed.
-// Package entry parses the entries of named timers, and their markers.
+// Parse parses a stored message of a lane, except for the entries and markers of named timers: see package entry. If
+// there is a problem, the request has the part that could be parsed.
 func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	addr := p.Names.Parse(in.Subject)
 	if !addr.StoredByBroker() {
@@ -28,7 +28,7 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 type PartialParse struct {
 	Request       Request
 	Fields        Fields
-	TargetProblem *Problem // nil if the policy allows the target in the subject
+	TargetProblem *Problem // nil if the policy allows the target in the subject, and for a schedule
 }
 
 // ParseCommon parses the target in the subject and splits the headers, for any message of a lane.
@@ -98,8 +98,7 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 }
 
 // ParseOptions parses the options of a client's message with the given due time. Problem is the problem of the target,
-// or nil. ParseOptions parses the options even if the target has a problem, because an operator may resend the dead
-// letter to another target.
+// or nil. Even then, ParseOptions parses the options, because an operator may resend the dead letter to another target.
 func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, b := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {

@@ -21,8 +21,8 @@ const (
 	TooLarge    Code = "too_large"          // the message is larger than the limit of the levels or of the target
 	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
-	BadTimer    Code = "bad_timer"          // the key is invalid, or the message is no set and no cancel
-	BadInternal Code = "bad_internal"       // a seal is invalid, or missing below delaysys
+	BadTimer    Code = "bad_timer"          // of a timer: bad key, table or Delay-Max-Wait, or neither set nor cancel
+	BadInternal Code = "bad_internal"       // a seal is invalid or missing
 )
 
 // Codes returns the codes that a dead letter may have.
@@ -68,7 +68,7 @@ func oneLine(s string, maxBytes int) string {
 	return s
 }
 
-// Reason returns a reason as one line of at most 256 bytes, for Delay-Last-Error or Delay-Deferred.
+// Reason returns a reason as one line of at most maxReason bytes.
 func Reason(s string) string { return strings.TrimSpace(oneLine(s, maxReason)) }
 
 // printable replaces control characters by a space.

@@ -5,7 +5,8 @@ import "time"
 // Mode is the way in which a message is delivered to its target.
 type Mode string
 
-// The modes. ModeAuto chooses one of the other modes for each target: see package deliver.
+// The modes. In ModeAuto, a stream acknowledges the message or, if no stream listens, the message goes to core
+// subscribers: see package deliver.
 const (
 	ModeAuto    Mode = "auto"
 	ModeStream  Mode = "stream"
@@ -29,8 +30,7 @@ type Incoming struct {
 	KeysCurrent bool // the keys were read after the message was stored, so an unknown key is no broker's key
 }
 
-// Request is the parsed request of a message. If a part of the message cannot be parsed, the other fields are set, for
-// the dead letter. Most fields correspond to one header each.
+// Request is the parsed request of a message.
 type Request struct {
 	ID       string
 	Subject  string    // the subject of the message's first publish, escaped, at most 256 bytes
@@ -47,21 +47,21 @@ type Request struct {
 	User        Header  // the client's own headers, to be passed on
 	origin      *Origin // never changed, since copies of the request share it; nil for the zero Origin
 
-	Hop          int // number of publishes into the broker's streams so far; 0 if a client published the message
-	Attempts     int // number of refused deliveries so far
+	Hop          int // number of publishes by brokers into lanes so far
+	Attempts     int // number of refused deliveries, since the last resend from the dead letters
 	FirstFailure time.Time
 	LastFailure  time.Time
-	RetryAt      time.Time // time of the next attempt, which a refusal or the target's rate has postponed
+	RetryAt      time.Time // time of the next attempt, after a refusal, a turn or a deferral
 	Reservation  string    // the value of Delay-Paced; empty without a turn
 	ResumedPause string    // the resumed pause in whose lane the message waited; empty if none
 
 	// For people only: no decision depends on these fields.
 	LastError       string // reason of the last refusal
-	DeferralReason  string // reason of the wait until RetryAt; empty if the wait follows a refusal
-	AllowedRefusals int    // maximum number of refusals in the settings at the time of the last refusal
+	DeferralReason  string // reason of a deferral until RetryAt; otherwise empty
+	AllowedRefusals int    // maximum number of refusals, when the message last entered a retry lane
 }
 
-// NextAttempt returns the time of the next delivery: Due, or later if a delivery was refused or the target has a rate.
+// NextAttempt returns the time of the next delivery: the later of Due and RetryAt.
 func (r Request) NextAttempt() time.Time {
 	if r.RetryAt.After(r.Due) {
 		return r.RetryAt

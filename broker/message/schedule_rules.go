@@ -7,19 +7,19 @@ import (
 )
 
 // ScheduleRule is a pattern of subjects on which clients request schedules, and the targets that these schedules may
-// have. A client that may publish on the subjects can have the broker publish to the targets: the broker checks no
-// other permission. The server's own scheduling needs no such rule, because a schedule and its target are in one
-// stream.
+// have. A client that may publish on the subjects can make the broker publish to the targets: the broker checks no
+// other permission of the client. The server's own scheduling needs no such rule, because a schedule and its target are
+// in one stream.
 type ScheduleRule struct {
 	Subjects string   // a pattern
 	Targets  []string // patterns
 }
 
-// ScheduleRules is a list of rules. After Check, the subjects of two rules do not overlap.
+// ScheduleRules is a list of rules. If Check returns nil, no two rules have overlapping subjects.
 type ScheduleRules []ScheduleRule
 
 // ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects are one rule.
-// A setting without targets gets the default targets: the targets that Delay-Target may name (DELAY_HEADER_TARGETS).
+// A setting without targets gets the default targets (DELAY_HEADER_TARGETS).
 func ParseScheduleRules(list string, defaults []string) ScheduleRules {
 	var rules ScheduleRules
 	for _, word := range SplitList(list) {
@@ -76,7 +76,7 @@ func (rules ScheduleRules) Subjects() []string {
 	return subjects
 }
 
-// Lookup returns the rule of a subject.
+// Lookup returns the first rule whose pattern matches a subject.
 func (rules ScheduleRules) Lookup(subject string) (ScheduleRule, bool) {
 	for _, r := range rules {
 		if Match(r.Subjects, subject) {

@@ -17,24 +17,26 @@ import (
 	"time"
 )
 
-// A seal proves that a broker wrote a message below delaysys or delaydead. The permission to publish on these subjects
-// is no proof, because NATS checks no permission for the subject of an answer. A client that may read a stream by
-// direct get, or create a consumer, chooses the subject on which the server publishes the stored message. The client
-// also chooses which stored message the server publishes, and may have stored that message itself.
+// A seal proves that a broker wrote a message. The permission to publish on the message's subject is no proof, because
+// NATS checks no permission for the subject of an answer. A client that may read a stream by direct get, or create a
+// consumer, chooses the subject on which the server publishes the stored message. The client also chooses which stored
+// message the server publishes, and may have stored that message itself.
 //
 // # What is sealed
 //
-// The seal covers the subject, the state headers, the client's own headers, and the body. The length of each part
-// except the last precedes the part, so no two messages have the same sealed text. The seal does not cover the headers
-// that SplitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and removes some of
-// them (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and the broker does not use them below delaysys.
+// The seal covers the subject, the Delay-* headers except Delay-Seal, the client's own headers, and the body. The
+// length of each part except the last precedes the part, so no two messages have the same sealed text. The seal does
+// not cover the headers that SplitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds
+// and removes some of them (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and the broker does not use them below
+// delaysys.
 //
 // # What a replay gains
 //
-// A seal is valid only on the subject of its message, and so only in its level and for its target. A client that may
-// read the lanes can have a message delivered to its target again. The replay has the message's Delay-Id, so within its
-// duplicate window, the target's stream does not store the replay. A tenant cannot replay: it may read only its
-// delivered messages, which have no seal, and its own dead letters, whose seals are valid only for these letters.
+// A seal is valid only on the subject of its message, and so only in the same level and for the same target. A client
+// that may read the lanes can have a message delivered again. The replay has the message's Delay-Id, so within the
+// duplicate window of the target's stream, this stream does not store the replay. A tenant cannot replay: it may read
+// only its delivered messages, which have no seal, and its own dead letters, whose seals are valid only for these
+// letters.
 //
 // The seal is computed in the same way in all formats, so this broker can check the seal of a message in a newer
 // format. A message in a newer format waits for a newer broker only if its seal is valid.
@@ -56,10 +58,10 @@ type Keys struct {
 
 type ring struct {
 	keys  []*key
-	start time.Time // messages that were stored from this time on need a seal; zero: no message needs one
+	start time.Time // under TrustLegacy, messages stored from this time on need a seal; zero: no message needs one
 }
 
-// key has the keys that are derived from one secret, one for each purpose.
+// key has the two keys that are derived from one secret: for the seals of messages, and for the seals of notes.
 type key struct {
 	id              string
 	messages, notes sealer
@@ -72,8 +74,9 @@ func NewKeys(secrets []string, start time.Time) *Keys {
 	return k
 }
 
-// Replace replaces all keys by keys derived from the given secrets. Start is the start of sealing: a message that was
-// stored before it needs no seal, since older brokers sealed no messages. If start is zero, no message needs a seal.
+// Replace replaces all keys by keys derived from the given secrets. Start is the start of sealing: under TrustLegacy, a
+// message that was stored before this time needs no seal, because older brokers sealed no messages. If start is zero,
+// no message needs a seal under TrustLegacy.
 func (k *Keys) Replace(secrets []string, start time.Time) {
 	r := &ring{start: start}
 	for _, secret := range secrets {
@@ -116,9 +119,9 @@ func (r *ring) find(id string) *key {
 	return nil
 }
 
-// SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. From the start of
-// sealing on, SealMessage also raises the format, so that no older broker reads the message and moves it on without a
-// seal.
+// SealMessage adds the seal of a message to its header. After that, only headers that the seal does not cover may
+// change. From the start of sealing on, SealMessage also raises the format, so that no older broker reads the message
+// and moves it on without a seal.
 func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
 	r := k.load()
 	delete(h, HeaderSeal)
@@ -163,8 +166,8 @@ func (s sealer) seal(id, subject string, h Header, body []byte) string {
 	return string(b[:])
 }
 
-// valid reports whether a seal is valid. It compares the texts in constant time. A MAC has several texts in base64, and
-// only one of them is valid.
+// valid reports whether a seal is valid. It compares the texts in constant time. Several texts in base64 decode to one
+// MAC, and only one of these texts is valid.
 func (s sealer) valid(seal, id, subject string, h Header, body []byte) bool {
 	b := s.make(id, subject, h, body)
 	return subtle.ConstantTimeCompare([]byte(seal), b[:]) == 1
@@ -222,8 +225,7 @@ func wireValue(value string) string {
 	return value
 }
 
-// sealCovers reports whether the seal covers a header: the broker uses the header or passes it on, and the header is
-// not the seal.
+// sealCovers reports whether the seal covers a header: all headers except the seal and the reserved headers.
 func sealCovers(name string) bool {
 	if strings.HasPrefix(name, "Delay-") { // no reserved name begins with Delay-
 		return name != HeaderSeal

@@ -27,7 +27,7 @@ type Policy struct {
 	// Attempts returns the maximum number of refusals by a target, which also bounds Delay-Max-Attempts. If nil, there is
 	// no maximum.
 	Attempts func(target string) int
-	// Keys prove which messages below delaysys a broker wrote. If nil, all these messages count as the broker's.
+	// Keys verify seals. If nil, no message needs a seal.
 	Keys *Keys
 	// Format is the newest format that can be parsed. If zero, the constant Format applies.
 	Format int

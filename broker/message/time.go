@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// minMillis and maxMillis are the least and the greatest number that ParseTime parses as unix milliseconds, in the
-// years 1973 and 5138. ParseTime parses smaller numbers as unix seconds.
+// minMillis and maxMillis bound the unix milliseconds that ParseTime parses: numbers of 12 to 14 digits, in the years
+// 1973 to 5138.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
 // TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds the time up to the next
@@ -51,8 +51,7 @@ func ParseTime(s string) (time.Time, *Problem) {
 }
 
 // writable reports whether t in UTC can be formatted as RFC 3339, which has only the years 0 to 9999. A valid time with
-// a zone may be outside these years in UTC. The next lane could not parse a state header with a time outside these
-// years, and the message would be lost.
+// a zone may be outside these years in UTC. The next lane could not parse a state header with such a time.
 func writable(t time.Time) bool {
 	year := t.UTC().Year()
 	return 0 <= year && year <= 9999

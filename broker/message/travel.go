@@ -9,9 +9,9 @@ import (
 
 // This file makes the headers of a message between lanes, at its target, and in its dead letter.
 
-// NatsMsgID returns the id under which the broker publishes hop n of a message. Each publish into the broker's streams,
-// including a retry, has another n. Otherwise, if a message passed a level twice, the level's stream would drop the
-// second publish as a duplicate.
+// NatsMsgID returns the id under which the broker publishes hop n of a message. Each move to a lane, including a retry
+// lane, has another n. Otherwise, if a message passed a level twice, the level's stream would drop the second publish
+// as a duplicate.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
 // DeadMsgID returns the id of the message's dead letter. The id contains the hop, because a resent message may become a
@@ -19,11 +19,10 @@ func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 // Then the resend would remove the old letter, and the message would be lost.
 func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 
-// HopHeader returns the header of the message for its next publish into a lane. The state headers replace the state
-// headers of the previous hop, so the header does not grow. A named timer that is pending has a marker instead: see
-// package entry.
+// HopHeader returns the header of the message for its next publish into a lane. A named timer that is pending has a
+// marker instead: see package entry.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(8) // enough for a message that was never refused
+	h := r.userHeader(8) // enough for most messages
 	r.Identify(h, r.NatsMsgID(r.Hop+1))
 	r.putLetterState(h)
 	PutCount(h, HeaderHop, r.Hop+1)
@@ -74,7 +73,8 @@ func (r *Request) Identify(h Header, msgID string) {
 	r.origin.identify(h)
 }
 
-// putLetterState writes the headers that a message has both between lanes and as a dead letter.
+// putLetterState writes the headers that a message has both between lanes and as a dead letter, except for those of
+// Identify.
 func (r *Request) putLetterState(h Header) {
 	Put(h, HeaderFormat, strconv.Itoa(formatBasic))
 	Put(h, HeaderSubject, r.Subject)
@@ -90,7 +90,8 @@ func (r *Request) putLetterState(h Header) {
 	}
 }
 
-// parseLetterState parses the headers that Identify and putLetterState write.
+// parseLetterState parses the headers that Identify and putLetterState write, except for the format, the series and the
+// round.
 func (f *Fields) parseLetterState(r *Request) {
 	r.ID = f.checked(HeaderID, func(v string) bool {
 		_, err := ParseID(v)
@@ -110,9 +111,9 @@ func (f *Fields) parseLetterState(r *Request) {
 	r.LastFailure = f.Moment(HeaderLastFailure, Optional)
 }
 
-// ReadState parses the headers that HopHeader writes. R has the other fields of the request: the client's headers, the
-// target, and the subject of the publish. ReadState checks the format first. If there is a problem, it returns r
-// unchanged.
+// ReadState parses the headers that HopHeader writes. R has the client's headers and the target. Its subject is the
+// default for a missing Delay-Subject. If there is a problem, ReadState returns r unchanged. If the format is newer
+// than this broker's, that is the problem.
 func (p Policy) ReadState(r Request, b Block) (Request, Fields) {
 	f := Fields{Block: b}
 	if format, newest := f.Count(HeaderFormat, Required), cmp.Or(p.Format, Format); format > newest {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The code in this file decides whether a record counts as the broker's. Records are messages below delaysys and
-// delaydead, the broker's entries of the timers' stream, and notes. Notes are the list of pauses, the table of owners,
-// the journal, and the answers of instances.
+// The code in this file decides whether a record counts as the broker's. Records are messages between lanes, dead
+// letters, the broker's entries of the timers' stream, and notes. Notes are the list of pauses, the messages of package
+// lease, the journal, and the answers of instances.
 
 // Trust determines which records count without a seal. Without keys, all records count.
 type Trust int
@@ -27,8 +27,8 @@ type Record interface {
 }
 
 // Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp. So under TrustLegacy, a
-// note without a seal counts while the local clock is before the start of sealing. A note with a seal counts only if
-// the seal is valid.
+// note without a seal counts if no start of sealing is known, or if the local clock shows an earlier time. A note with
+// a seal counts only if the seal is valid.
 type Note struct {
 	Subject string
 	Body    []byte
@@ -39,8 +39,8 @@ type Note struct {
 // true.
 func (k *Keys) Trusts(record Record, trust Trust) bool { return k.Doubt(record, trust) == nil }
 
-// Doubt returns the reason why a record does not count, or nil if it counts. If the reason has the code UnknownKey, the
-// key may be newer than the last read of the keys.
+// Doubt returns the reason why a record does not count, or nil if it counts. If the reason has the code UnknownKey, a
+// broker may have begun to use the key after the last read of the keys.
 func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 	r := k.load()
 	if len(r.keys) == 0 {
@@ -156,7 +156,7 @@ func (k *Keys) UseOfMessage(h Header) KeyUse {
 	return k.UseOf(h[HeaderSeal][0])
 }
 
-// IsServerAnswer reports whether a message has the headers of the server's answer to a request for a stored message. A
+// IsServerAnswer reports whether a message has a header of the server's answer to a request for a stored message. A
 // client may name any subject for this answer, and NATS checks no permission for that subject.
 func IsServerAnswer(h Header) bool {
 	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} {
