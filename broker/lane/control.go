@@ -22,7 +22,7 @@ type control struct {
 type controlKind int
 
 const (
-	noControl     controlKind = iota // not from a server
+	noControl     controlKind = iota // there is no status
 	heartbeat                        // the consumer is alive
 	requestEnded                     // a request ended; its consumer still exists
 	requestFull                      // a request ended because its remaining bytes have no room for the next message

@@ -1,15 +1,16 @@
 package lane
 
 // Cursor records the sequence of each message read, and whether the message has arrived: see "Terms" in the package
-// documentation. It uses 16 bytes for each message from the oldest message that has not arrived to the last one read.
+// documentation. It uses at least 16 bytes for each message from the oldest message that has not arrived to the last
+// message read.
 //
 // It is not safe for concurrent use. The zero Cursor is ready to use.
 type Cursor struct {
 	slots           []slot // a ring; its length is a power of two
 	first           uint64 // number of the oldest slot in the ring
 	next            uint64 // number of the next slot
-	resets          uint32 // number of calls of Reset; a mark from before the last call is ignored
-	arrivedThrough  uint64 // all messages up to this sequence have arrived
+	resets          uint32 // number of calls of Reset
+	arrivedThrough  uint64 // all recorded messages up to this sequence have arrived
 	outOfOrderCount int    // number of messages that arrived before an older message, and are still in the lane
 	urgentCount     int    // number of those out-of-order messages that must be deleted soon
 }
@@ -32,10 +33,11 @@ const (
 // Mark identifies one message between Begin and Done.
 type Mark struct {
 	number uint64
-	resets uint32 // see Cursor
+	resets uint32 // Cursor.resets at the time of Begin
 }
 
-// Begin records that a message was read. The sequence must be higher than that of the previous call.
+// Begin records that a message was read. The sequence must be higher than that of the previous call since the last
+// Reset.
 func (c *Cursor) Begin(seq uint64) Mark {
 	if c.next-c.first == uint64(len(c.slots)) {
 		c.grow()
@@ -94,11 +96,11 @@ func (c *Cursor) count(s state, n int) {
 // has arrived.
 func (c *Cursor) ArrivedThrough() uint64 { return c.arrivedThrough }
 
-// Span returns the number of messages from the oldest message that has not arrived to the last one read.
+// Span returns the number of messages from the oldest message that has not arrived to the last message read.
 func (c *Cursor) Span() int { return int(c.next - c.first) }
 
-// OutOfOrder returns the number of messages that arrived before an older message. A purge up to the cursor does not
-// remove these messages.
+// OutOfOrder returns the number of messages that arrived before an older message, and that TakeOutOfOrder and
+// TakeUrgent have not returned. A purge up to the cursor does not remove these messages.
 func (c *Cursor) OutOfOrder() int { return c.outOfOrderCount }
 
 // Urgent returns the number of messages, among those that OutOfOrder counts, that must be deleted soon.
@@ -127,7 +129,8 @@ func (c *Cursor) take(count int, s state) (sequences []uint64) {
 	return sequences
 }
 
-// PutBack undoes TakeOutOfOrder and TakeUrgent for messages that could not be deleted from the lane.
+// PutBack undoes TakeOutOfOrder and TakeUrgent for messages that could not be deleted from the lane. Afterwards, Urgent
+// does not count these messages.
 func (c *Cursor) PutBack(sequences []uint64) {
 	if len(sequences) == 0 {
 		return

@@ -20,8 +20,9 @@
 // # The cursor is the stream's own first sequence
 //
 // Every message below the cursor has arrived. A commit purges the stream up to the cursor. So the stream's first
-// sequence is the only durable state, and the next owner starts at the first sequence. After a crash, the next owner
-// sends all messages above the cursor again, under the same message ids, even messages that have arrived.
+// sequence is the only durable state, and the next owner starts at the first sequence. (Only the timers' lane stores
+// its cursor, because timers stay in the stream: see ReaderConfig.Sparse.) After a crash, the next owner sends all
+// messages that are still in the lane again, under the same message ids, even messages that have arrived.
 //
 // # Reading
 //
@@ -30,7 +31,7 @@
 // the server for messages in flight. nats.go's Consume, Messages and Fetch were rejected: a stored message with an
 // empty body and the header "Status: 409" ends each of them, on every instance, and again after every restart. Direct
 // get was rejected: any replica may answer a direct get, even a replica that lags. The reader recognizes a stored
-// message only by the message's $JS.ACK reply subject, which names the reader's consumer.
+// message by its subject and its $JS.ACK reply subject, not by its headers: see parseStored.
 //
 // At the tail of a lane, an open request makes the server send each message separately as it is stored. Each message
 // then costs the server and the reader a wake-up and a write. So if messages may wait (ReaderConfig.BatchWindow), a
@@ -42,18 +43,20 @@
 //
 // A commit purges all messages below the cursor, so a message that the reader skips is lost. The reader does not trust
 // consumer sequences, the numbers that a consumer gives to its messages. It trusts only its own sequence next: every
-// message below next was deleted, or handed to the owner, or had arrived before this owner began. The reader raises
-// next only in the three cases below. In each case there is a proof that no message is skipped:
+// message below next was deleted, or handed to the owner, or had arrived before this owner began. At first, next is the
+// previous owner's cursor (ReaderConfig.From). The reader raises next only in the three cases below. In each case there
+// is a proof that no message is skipped:
 //
 //	the reader begins at the stream's    The leader reports that all messages below the first sequence were purged. A
 //	first sequence                       replica that lags, or a deposed leader, reports a lower first sequence, which
 //	                                     skips no message.
 //	the consumer shows sequence next     There is no sequence between the last message read and this message.
-//	the consumer shows a higher          Either the leader listed each sequence of the gap as deleted when the epoch
-//	sequence (a gap)                     began. Or the leader now has no message in the gap, but has the message after
-//	                                     the gap. A deposed leader may miss deletes, but it never reports a delete that
-//	                                     did not happen. If the leader has no message at or after the start of the gap,
-//	                                     its answer proves nothing, and the reader replaces the consumer.
+//	the consumer shows a higher          For each sequence of the gap, either the leader listed the sequence as deleted
+//	sequence (a gap)                     when the epoch began, or the leader now has no message with this sequence, but
+//	                                     has a message after the gap. A deposed leader may miss deletes, but it never
+//	                                     reports a delete that did not happen. If the leader has no message at or after
+//	                                     the start of the gap, its answer proves nothing, and the reader replaces the
+//	                                     consumer.
 //
 // The proof does not use consumer sequences. When the server that holds a consumer is restarted, nats-server creates
 // the consumer again under the same name. The new consumer starts at the original start sequence, and counts its
@@ -64,7 +67,8 @@
 //
 // The reader still uses consumer sequences to detect early that a message was lost, or that the consumer was created
 // again. There are three signs: a message with an unexpected consumer sequence, a heartbeat with an unexpected consumer
-// sequence, and a heartbeat with a stream position after messages that the reader has not read. In each case the reader
+// sequence, and a heartbeat with a stream position after sequences that the reader has not read. At the third sign, the
+// reader asks the leader whether such a sequence has a message, and ignores the sign if none has. Otherwise, the reader
 // creates a consumer that starts at the last message read.
 //
 // A replica that lags may show a message that the leader listed as deleted. The reader does not accept the message: it

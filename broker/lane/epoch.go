@@ -17,9 +17,9 @@ type Epoch struct {
 	Sample     Sample // taken after the consumer was created
 }
 
-// begin starts an epoch. It takes a sample of the stream, creates a consumer that starts at the last message read, and
-// takes another sample. If the stream was replaced between the samples, begin returns ErrOtherHistory, because the
-// consumer might never deliver the messages of the new stream.
+// begin starts an epoch. It takes a sample of the stream, creates a consumer that starts at the last message read or at
+// the first message, and takes another sample. If the stream was replaced between the samples, begin returns
+// ErrOtherHistory, because the consumer might never deliver the messages of the new stream.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	stream, sample, err := r.requestState(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 		k.first = 0
 	}
 	k.lastRead, k.next = Message{}, 0
-	// The previous owner committed up to first. If the leader does not have that commit, the stream was restored, or
-	// truncated by a loss of power. Its creation time may still be the same.
+	// The previous owner committed up to first or, in a sparse lane, read up to first. If the leader shows a lower
+	// sequence, the stream was restored, or truncated by a loss of power. Its creation time may still be the same.
 	maxFirst := sample.FirstSeq
 	if r.cfg.Sparse {
 		maxFirst = sample.LastSeq + 1

@@ -7,14 +7,14 @@ import "errors"
 var (
 	// ErrOtherHistory is returned when the stream has another history: its sequences belong to other messages.
 	ErrOtherHistory = errors.New("the stream has another history")
-	// ErrUnsureHistory is returned when the stream appears older or shorter than when it was read. Either the stream was
-	// replaced, or a deposed leader answered. The caller takes another sample later.
+	// ErrUnsureHistory is returned when the stream appears older or shorter than when it was read. Either the stream has
+	// another history, or a deposed leader answered. The caller takes another sample later.
 	ErrUnsureHistory = errors.New("the stream appears older than when read: truncated, or a deposed leader answered")
 )
 
 // Reasons to replace a consumer. After each error the reader begins an epoch at the last message that it read.
 var (
-	// errUnproven is returned when the consumer shows a message that the leader does not have.
+	// errUnproven is returned when the consumer shows a message, and the leader has neither this message nor a later one.
 	errUnproven = errors.New("the consumer shows a message that the leader does not have")
 	// errLost is returned when a consumer sequence or the leader shows that the reader has missed a message.
 	errLost = errors.New("a message was lost on the wire, or the server created the consumer again")
@@ -24,7 +24,7 @@ var (
 	errOffline = errors.New("the connection was lost")
 	// errBehind is returned when the consumer has lacked a message of the leader for lagTimeout.
 	errBehind = errors.New("the consumer's replica is behind the leader")
-	// errTooSmall is returned when the next message is larger than the largest permitted request.
+	// errTooSmall is returned when the largest request has no room for the next message.
 	errTooSmall = errors.New("the next message is larger than the stream allowed when the consumer was created")
 )
 

@@ -11,12 +11,12 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// proveGap proves that the stream has no message between the last message read and the message with sequence seq, which
-// a consumer shows. It reports whether the shown message exists. If there is a message in the gap, proveGap returns
+// proveGap proves that the lane has no message between the last message read and the message with sequence seq, which a
+// consumer shows. It reports whether the shown message exists. If there is a message in the gap, proveGap returns
 // errLost. If the leader has no message in the gap or after the gap, proveGap returns errUnproven.
 //
-// It skips the sequences that were deleted when the epoch began, and asks the leader about the others. See "The reader
-// skips no message" in the package documentation.
+// It skips the sequences at the start of the gap that were deleted when the epoch began, and asks the leader about the
+// others. See "The reader skips no message" in the package documentation.
 func (r *Reader) proveGap(ctx context.Context, seq uint64) (exists bool, err error) {
 	start := r.knowledge.deletedRuns.skip(r.knowledge.next)
 	if start >= seq {

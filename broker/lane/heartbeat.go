@@ -2,7 +2,7 @@ package lane
 
 import "time"
 
-// quickHeartbeat is the interval of the heartbeats while the reader has not reached the tail of its lane.
+// quickHeartbeat is the interval of the heartbeats before the tail of a lane, and until a new consumer has answered.
 const quickHeartbeat = time.Second
 
 // requestTimes returns the heartbeat that a reader requests from its consumer, and the lifetime of the request. If a
@@ -20,7 +20,8 @@ const quickHeartbeat = time.Second
 //	pull expires  30 s               4 heartbeats, at least 30 s          4 heartbeats
 //
 // In a cluster, two and a half heartbeats are shorter than the delay of any lane of at least 3 s, so the loss of a
-// consumer makes no message of such a lane late. In a shorter lane, the loss makes a message late by at most 2.5 s.
+// consumer makes no message of such a lane late. In a shorter lane, the loss makes a message late by about 2.5 s at
+// most.
 func requestTimes(delay time.Duration, tail, clustered bool) (heartbeat, expires time.Duration) {
 	if !tail {
 		return quickHeartbeat, 30 * time.Second

@@ -51,7 +51,7 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 	return m, err
 }
 
-// hasMore asks the stream's leader whether the stream has a message after the last message read. A sample does not show
+// hasMore asks the stream's leader whether the lane has a message after the last message read. A sample does not show
 // this, because the message with the sample's last sequence may have been deleted. A direct get does not show it
 // either, because any replica may answer.
 func (r *Reader) hasMore(ctx context.Context) (bool, error) {

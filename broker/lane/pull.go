@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// lagTimeout is the maximum time for which a consumer may lack a message that the leader has. After that time, the
-	// reader replaces the consumer. nats-server places a consumer without replicas on a random server. If that server is
-	// cut off from the leader, the consumer lacks new messages, but still sends heartbeats.
+	// lagTimeout is the time after which the reader replaces a consumer that lacks a message of the leader. nats-server
+	// places a consumer without replicas on a random server. If that server is cut off from the leader, the consumer lacks
+	// new messages, but still sends heartbeats.
 	lagTimeout = 2 * time.Second
-	// compareInterval is the interval at which a reader at the tail asks the leader for messages that the consumer may
-	// lack. While the consumer lacks a message, the reader asks at every heartbeat.
+	// compareInterval is the minimum interval at which a reader at the tail asks the leader for messages that the consumer
+	// may lack. While the consumer lacks a message, the reader asks at every heartbeat.
 	compareInterval = 5 * time.Second
-	// ConsumerPrefix is the prefix of the names of the brokers' consumers.
+	// ConsumerPrefix is the prefix of the names of the readers' consumers.
 	ConsumerPrefix = "delaybroker-"
 )
 
@@ -36,7 +36,7 @@ type pull struct {
 	maxMessageBytes int // bytes of a request that has room for any message of the stream
 
 	lastConsumerSeq uint64    // consumer sequence of the last message read
-	nextIsLarge     bool      // the next message does not fit into the reader's buffer
+	nextIsLarge     bool      // the next message may not fit into the reader's buffer
 	tail            bool      // no message of the lane follows the last message read
 	pending         uint64    // number of messages of the lane that follow the last message read
 	inBatchWindow   bool      // messages collect at the tail: the reader sends no request until the window ends
@@ -93,8 +93,8 @@ func (p *pull) open(ctx context.Context) error {
 	})
 }
 
-// close ends the subscriptions. If ctx has ended, close also deletes the consumer. Otherwise the server deletes the
-// consumer after streams.InactiveThreshold.
+// close ends the subscriptions. If ctx has ended and the connection is up, close also deletes the consumer. Otherwise
+// the server deletes the consumer after streams.InactiveThreshold.
 func (p *pull) close(ctx context.Context) {
 	p.requests.unsubscribe()
 	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {
@@ -181,8 +181,8 @@ func (p *pull) requestTimes() (heartbeat, expires time.Duration) {
 	return requestTimes(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask sends a request for another batch, if a request is needed. Near the tail of a lane with a batch window, only one
-// request at a time is open, and the server ends it after the stored messages.
+// ask sends a request for another batch, if a request is needed. Near the tail of a lane with a batch window, ask sends
+// a request only if no request is open, and the server ends the request after the stored messages.
 func (p *pull) ask() error {
 	noWait := p.hasAnswered && p.r.cfg.BatchWindow > 0 && p.pending < pullBatch
 	place, ok := p.requests.nextPlace(p.tail, p.nextIsLarge)
@@ -264,7 +264,7 @@ func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 //   - In a cluster, messages follow the last message read, although the consumer is idle.
 //   - In a cluster, the consumer lacked a message after the previous heartbeat.
 //
-// At the tail of a cluster's lane, the reader must ask every compareInterval.
+// At the tail of a cluster's lane, the reader must ask at the first heartbeat after each compareInterval.
 func (p *pull) mustCompare(skipped bool, now time.Time) bool {
 	return skipped || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.comparedAt) >= compareInterval)
 }

@@ -82,8 +82,8 @@ type ReaderConfig struct {
 	// deleted sequences when an epoch begins.
 	Sparse bool
 	// Buffer is the maximum number of bytes of one request, unless the next message is larger. Two requests overlap, or
-	// three when messages follow an idle time. Buffer also bounds the bytes of the items that are handed over and not yet
-	// released; one item may exceed it. The default is one mebibyte.
+	// three when messages follow an idle time. While the items that are handed over and not yet released have this number
+	// of bytes or more, the reader hands over no item. The default is one mebibyte.
 	Buffer int
 	// BatchWindow is the time for which messages collect at the tail before the reader requests them. If it is zero, the
 	// server sends each message immediately.

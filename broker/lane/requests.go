@@ -23,10 +23,10 @@ const (
 // The reader receives messages only while a request is open. The server reports the end of a request, except in one
 // case: if messages use up the bytes of a request exactly, the request ends without a report, even if more messages
 // were requested (nats-server, consumer.nextWaiting). A reader that relied on the server's reports would then wait for
-// messages that never come. At the tail of a lane, the reader would notice the missing heartbeats only after 25
-// minutes.
+// messages that never come. At the tail of a lane on a single server, the reader would notice the missing heartbeats
+// only after 25 minutes.
 //
-// The server distributes the messages over a consumer's open requests in turn. So each request has its own
+// The server distributes the messages over a consumer's open requests in turn. So each place of a request has its own
 // subscription, which identifies the request of a message. The reader counts the messages and bytes of each request as
 // the server does.
 type requests struct {
@@ -116,7 +116,7 @@ func (rs *requests) anyOpen() bool {
 	return slices.ContainsFunc(rs.places[:], func(q place) bool { return q.open() })
 }
 
-// covers reports whether an open request with noWait has room for this number of messages.
+// covers reports whether an open request with noWait has room for more messages than this number.
 func (rs *requests) covers(messages uint64) bool {
 	return slices.ContainsFunc(rs.places[:], func(q place) bool {
 		return q.open() && q.noWait && messages < uint64(q.messagesLeft)

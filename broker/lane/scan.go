@@ -149,7 +149,8 @@ type batches struct {
 
 func (s Scan) batch() int { return min(cmp.Or(s.Batch, scanBatch), scanBatch) }
 
-// next reads one batch. More is false if no message follows the batch, or if the caller wants no more messages.
+// next reads one batch. More is false if the batch is empty, if it has reached To, or if the caller wants no more
+// messages.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	bytesLeft := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
 	request := body{Batch: b.batch(), MaxBytes: bytesLeft, NoWait: true}
