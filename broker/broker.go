@@ -99,9 +99,9 @@ func New(links Links, cfg Config) (*Broker, error) {
 }
 
 // Run prepares the streams, and moves messages until ctx ends. Then Run drains, and returns nil, or ErrGrace if the
-// drain took too long. Run returns ErrDrift or streams.ErrMissingStreams if the streams do not match the configuration,
-// ErrSecret if the messages are sealed with a secret that this broker does not have, and lease.ErrNameInUse if an older
-// instance has the same name. While JetStream does not answer, Run waits for JetStream.
+// drain took too long. Run returns ErrDrift or an error of package streams, such as ErrMissingStreams, if it cannot use
+// the streams, ErrSecret if the messages are sealed with a secret that this broker does not have, and
+// lease.ErrNameInUse if an older instance has the same name. While JetStream does not answer, Run waits for JetStream.
 func (b *Broker) Run(ctx context.Context) error {
 	defer b.noteRefusals()()
 	lanes, err := b.streams.Start(ctx)

@@ -151,9 +151,9 @@ type Config struct {
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
 	// being published or waiting for their target, and messages that the server has sent to the lanes' consumers. Each
 	// lane has its own part. The lanes that need more share the remaining memory. A lane without room stops reading, and
-	// the intake moves messages that are not due soon to a level. A lane may exceed its part by one message. If the
-	// runtime has a memory limit (see debug.SetMemoryLimit), the process takes at most 2 * HoldBytes + 48 MiB. Defaults to
-	// DefaultHoldBytes.
+	// the intake moves messages that are not due soon to a level. A lane may exceed its part by one message. With the
+	// memory limit of Memory.GCSettings for this number, the process takes about 2 * HoldBytes + 48 MiB at most. Defaults
+	// to DefaultHoldBytes.
 	HoldBytes int
 	// HoldMessages is the number of messages in the intake's memory above which the intake moves messages that are not due
 	// soon to a level. At twice this number in its memory, any lane stops reading. Defaults to DefaultHoldMessages.
@@ -167,7 +167,7 @@ type Config struct {
 	// ShutdownGrace is the time that Run may take to stop: see AnswerTimeout. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
 	// MaxOwners is the maximum number of instances that own lanes. Further instances stand by. Zero means that this is the
-	// only instance.
+	// only instance, unless Leaser is set.
 	MaxOwners int
 	// Instance is the operator's name for this instance. It must be unique, and the same after a restart. After a crash,
 	// an instance with a name or a Place resumes its lanes within a second instead of after five seconds. It may be empty.
