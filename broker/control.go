@@ -22,7 +22,7 @@ import (
 // startServices starts two services. One answers the requests about timers, and those that the program added
 // (Config.Calls). The other answers requests for schedules, if Config.Schedules is set. Without a lane of timers and
 // without Calls, startServices starts none. The services accept requests until ctx ends. The returned function waits
-// until the requests in progress are answered, for at most config.AnswerTimeout.
+// until the requests in progress are answered, for at most config.AnswerTimeout after the end of ctx.
 func (b *Broker) startServices(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
 	if _, ok := streams.SpecOfKind(lanes, streams.Timers); !ok && len(cfg.Calls) == 0 {

@@ -36,7 +36,7 @@ type player struct {
 	nc        *nats.Conn
 	js        jetstream.JetStream
 	rand      *random.Rand
-	immediate bool // sets only timers that are due immediately, as many as possible
+	immediate bool // sets only timers that are due within 60 ms, as many as possible
 	count     int
 }
 

@@ -34,7 +34,7 @@ type plan struct {
 	home         int  // the number of the only server that brokers connect to, or 0 for all
 	attack       bool // a tenant attacks during the whole run
 	players      int  // number of players of named timers
-	races        bool // all timers are due immediately
+	races        bool // all timers are due within 60 ms
 	noHistory    bool // brokers keep no outcomes of timers, and the timers' stream must be empty at the end; takes minutes
 	shortGaps    bool // shorter intervals between the faults
 	fastRecovery bool // a third of the usual bound after a fault

@@ -192,7 +192,8 @@ func (w *world) inject(f fault) error {
 	return nil
 }
 
-// finish stops publishing, waits until all lanes are empty, and records the contents of all streams.
+// finish stops publishing, waits until all lanes are empty, records the deliveries and the dead letters, and stops the
+// brokers.
 func (w *world) finish() error {
 	close(w.stop)
 	w.publishing.Wait()
