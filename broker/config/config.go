@@ -113,26 +113,28 @@ type Config struct {
 	Slack time.Duration
 	// ReplyTimeout is the timeout of a service's reply in mode request. Defaults to DefaultReplyTimeout.
 	ReplyTimeout time.Duration
-	// Rates bounds the messages a second to a target, from all instances together. Defaults to no bound.
+	// Rates bounds the number of messages that all instances together deliver to a target in a second. Defaults to no
+	// bound.
 	Rates deliver.Rates
-	// RatesByKey bounds the messages a second with one Delay-Rate-Key to all targets of a pattern together. For these
-	// messages it replaces Rates. Defaults to no bound.
+	// RatesByKey bounds the number of messages with one Delay-Rate-Key that all instances together deliver in a second to
+	// the targets of a pattern. For these messages it replaces Rates. Defaults to no bound.
 	RatesByKey deliver.Rates
 	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients'
-	// messages. The broker moves a message to the next shorter level while its level is full. Zero means no bound.
+	// messages. If the next level of a message is full, the broker moves the message to the next shorter level. Zero means
+	// no bound.
 	MaxPending      int64
 	MaxPendingBytes int64
 
 	// Journal is the time for which the broker keeps a record of the end of each message: see package journal. Zero means
 	// no journal.
 	Journal time.Duration
-	// JournalBytes bounds the size of the records. If it is exceeded, the oldest records are removed early. Defaults to
+	// JournalBytes bounds the size of the records. At this size, the oldest records are removed early. Defaults to
 	// DefaultJournalBytes.
 	JournalBytes int64
 	// Ended is called for each message that was delivered or became a dead letter. The loops of the lanes call Ended
 	// concurrently and wait until it returns, so it must return immediately. May be nil.
 	Ended func(Ended)
-	// Timers creates the stream of named timers. The broker serves an existing stream even if Timers is false. With
+	// If Timers is true, the broker creates the stream of named timers. It serves an existing stream in any case. With
 	// TimersOptional, the broker also starts if the stream cannot be created.
 	Timers, TimersOptional bool
 	// TimerHistory is the time for which the outcome of a timer is kept as the last entry of its subject. Defaults to

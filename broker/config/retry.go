@@ -15,8 +15,8 @@ import (
 // maxJitter is the maximum jitter, in percent of the wait.
 const maxJitter = 100
 
-// doubling is the token between two waits. The parser inserts the doubles of the first wait that are shorter than the
-// second.
+// doubling is the token between two waits. The parser inserts the repeated doubles of the first wait that are shorter
+// than the second.
 const doubling = "x2"
 
 // RetryLimits are the numbers of refusals after which a message becomes a dead letter, by target pattern.
@@ -50,8 +50,8 @@ type RetryJitter = message.Rules[int]
 
 // ParseRetryWaits parses a default such as "1s,5s,30s", or rules with an optional default, such as
 // "shop.mail=1s,1m,10m;1s,5s,30s". Spaces may also separate the waits of a rule. An x2 between two waits stands for the
-// doubles of the first that are shorter than the second: "1s x2 10s" is "1s 2s 4s 8s 10s". A percentage after the waits
-// is their jitter, as in "1s x2 10s ~20%". If there is no default, the returned ladder has no levels.
+// repeated doubles of the first that are shorter than the second: "1s x2 10s" is "1s 2s 4s 8s 10s". A percentage after
+// the waits is their jitter, as in "1s x2 10s ~20%". If there is no default, the returned ladder has no levels.
 func ParseRetryWaits(s string) (rules RetryWaits, fallback levels.Ladder, jitter RetryJitter, err error) {
 	var problems []error
 	defaults, defaultJitter := 0, 0

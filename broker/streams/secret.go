@@ -18,12 +18,13 @@ import (
 // client that may only read messages, directly or through a consumer, cannot read the metadata: only stream requests of
 // the JetStream API return it.
 //
-// Every stream has the secret, so that it is lost only with all streams. The provisioner writes it when it creates a
-// stream, and into a stream without a secret. It never replaces a secret that it has read. Two instances that provision
-// at the same time may each generate a secret. If both create the same stream, the server accepts one request. Each of
-// them changes existing streams one by one, and reads each stream immediately before it writes that stream's metadata.
-// So one instance can overwrite the secret of the other in at most one stream, and every secret that was ever used is
-// in some stream. The brokers accept the seals of all these secrets, and seal with the secret of the intake.
+// Every stream has the secret, so that it is lost only with all streams. The provisioner writes the secret into each
+// stream that it creates, and into existing streams without a secret. It never replaces a secret that it has read. Two
+// instances that provision at the same time may each generate a secret. If both create the same stream, the server
+// accepts one request. Each of them changes existing streams one by one, and reads each stream immediately before it
+// writes that stream's metadata. So one instance can overwrite the secret of the other in at most one stream, and every
+// secret that was ever used is in some stream. The brokers accept the seals of all these secrets, and seal with the
+// secret of the intake.
 
 // upgradeTime is the time for which older brokers, which do not seal, may run in parallel with newer brokers.
 const upgradeTime = time.Hour

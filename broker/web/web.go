@@ -16,7 +16,8 @@ import (
 const (
 	// closeTimeout is the time that Close gives responses in progress.
 	closeTimeout = time.Second
-	// getTimeout is the timeout of Get. It is longer than aliveTimeout, because the handler of /healthz may wait so long.
+	// getTimeout is the timeout of Get. It is longer than aliveTimeout, because the handler of /healthz may take
+	// aliveTimeout.
 	getTimeout = aliveTimeout + 2*time.Second
 )
 

@@ -111,8 +111,8 @@ func (k *Keyring) readSecrets() {
 	}
 }
 
-// Recognizes reports whether a broker wrote the message found, and found has the id and the hop of the header sent.
-// Otherwise a client may have stored found under the same id.
+// Recognizes reports whether the message found is the one with the header sent: a broker wrote found, and found has the
+// id and the hop of sent. Otherwise a client may have stored found under the same id.
 func (k *Keyring) Recognizes(sent message.Header, found jsapi.Message) bool {
 	header, err := found.Header()
 	if err != nil || !k.Policy.Names.BrokerOnly(found.Subject) {
