@@ -15,7 +15,7 @@ const (
 	LostOnServer Kind = "server lacks"  // delivered, but a server does not have the message, or has another message
 	Early        Kind = "early"         // stored at the target before it was due
 	WrongDue     Kind = "wrong due"     // the due time or the time of acceptance is wrong
-	WrongID      Kind = "wrong id"      // the Delay-Id belongs to another message, or the message has two Delay-Ids
+	WrongID      Kind = "wrong id"      // the Delay-Id is not that of the message, or the message has two Delay-Ids
 	Unexpected   Kind = "unexpected"    // no client published it, or its publish failed
 	WrongTarget  Kind = "wrong target"  // delivered to another subject
 	WrongPayload Kind = "wrong payload" // body or headers differ from the published ones
