@@ -50,7 +50,7 @@ func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	line := shell{"dead", "ls", "--by", strings.Join(by, ",")}.flag("--target", t)
 	return answer{line.String(), struct {
 		inspect.LetterCount
-		Kinds   int  `json:"kinds"`   // number of groups, including those above maxRows
+		Kinds   int  `json:"kinds"`   // number of all groups, also if there are more than maxRows
 		Partial bool `json:"partial"` // some letters were not counted
 	}{count, kinds, partial}}, nil
 }

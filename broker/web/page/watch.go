@@ -111,7 +111,7 @@ func (p *Page) produce(ctx context.Context) {
 }
 
 func (w *watch) send(kind string, shown any) {
-	if data, err := json.Marshal(shown); err == nil { // cannot fail: the frames contain only numbers and strings
+	if data, err := json.Marshal(shown); err == nil { // cannot fail: JSON can represent all values of a frame
 		w.viewers.send(kind, data)
 	}
 }
@@ -142,7 +142,7 @@ func (w *watch) overview(now time.Time, members []inspect.Member, trouble string
 	return o
 }
 
-// increase returns the increase of a counter. It returns zero if the counter was reset.
+// increase returns the increase of a counter. It returns zero if the counter is lower than before.
 func increase(now, then uint64) uint64 { return now - min(now, then) }
 
 // describeSelf sets the fields about this instance.
