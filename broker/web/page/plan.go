@@ -133,7 +133,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, token Token) {
 	log := p.cfg.Log.With("who", token.Name, "from", clientAddress(r), "verb", a.Verb, "does", a.logText(),
 		"planned", a.Count)
 	log.Info("the page executes an action")
-	// If the client disconnects, the action continues, so that the whole plan is executed.
+	// If the client disconnects, the action continues until it ends or actionTimeout, so that the whole plan is executed.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	p.withSession(w, r, actionTimeout, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 		done, err := op.act(ctx, i, a)

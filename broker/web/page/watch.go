@@ -24,8 +24,8 @@ const (
 	// the duration of the last scan, unless an action requests a scan.
 	scanIdleFactor = 100
 	minScanIdle    = time.Minute
-	// aheadRead is the maximum number of messages whose headers a forecast reads. If there are more messages, the
-	// forecast is an estimate from a sample: aheadSample messages of each large lane, each read by its own request.
+	// aheadRead is the maximum number of messages that a forecast reads in addition to its samples. The forecast estimates
+	// the larger lanes from samples. In a scan, a sample has at most aheadSample messages, each read by its own request.
 	aheadRead, aheadSample = 2000, 200
 	// scanTimeout is the timeout of a scan.
 	scanTimeout = 20 * time.Second
