@@ -109,7 +109,8 @@ const excuseTime = 20 * time.Second
 
 // TestTimerRacesWithFaults repeats the plan of races until clients have raced for -fault.races timers. There must be an
 // order of all requests and deliveries in which every answer is correct. So no timer is delivered after an acknowledged
-// cancel, and a cancel is refused only if the timer is delivered. TestScenarios has a short run of the same plan.
+// cancel, and a cancel is refused only if the generation was delivered, replaced or cancelled. TestScenarios has a
+// short run of the same plan.
 func TestTimerRacesWithFaults(t *testing.T) {
 	natstest.SkipShort(t)
 	var sum totals
