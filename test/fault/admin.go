@@ -84,7 +84,8 @@ func stepDownTimers(w *world) (func() (string, error), error) {
 }
 
 // replaceIntake deletes the intake's stream when it is empty, and creates it again: the new stream has the same name
-// and other contents under known sequences. Publishers wait meanwhile, so no message is lost with the old stream.
+// and other contents under known sequences. Publishers do not use the intake meanwhile, so no message is lost with the
+// old stream.
 func replaceIntake(w *world) (func() (string, error), error) {
 	w.gate.close()
 	defer w.gate.open()

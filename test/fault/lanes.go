@@ -25,7 +25,7 @@ func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 			lanes[info.Config.Name] = int(info.State.Msgs)
 		case streams.Timers:
 			if !w.plan.noHistory {
-				continue // the outcomes of timers stay for some minutes
+				continue // the outcomes of timers stay for the history of timers
 			}
 			lanes[info.Config.Name] = int(max(info.State.Msgs, 1)) - 1 // the cursor stays
 		}

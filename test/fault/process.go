@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// timeout is the maximum time of any step of a run, except faults.
+// timeout is the maximum time of most steps of a run.
 const timeout = time.Minute
 
 // process is a server or a broker that can be started again after its end.
