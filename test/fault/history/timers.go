@@ -14,7 +14,7 @@ import (
 // timer, and Event.At the time of the end.
 type TimerOp struct {
 	Kind    linear.Kind   `json:"kind"`
-	Expects int64         `json:"expects"` // a generation, 0 for no entry, -1 for any state
+	Expects int64         `json:"expects"` // as Expects of a linear.Op
 	Result  linear.Result `json:"result"`
 	Call    int64         `json:"call"`           // when the request was sent
 	Body    string        `json:"body,omitempty"` // the new body; empty if the request kept the old one
