@@ -16,8 +16,8 @@
 //	        ├─▶ cancel ──▶ no entry
 //	        └─▶ set h     moved, or replaced
 //
-// A state change is one publish. If all publishes expect generation g to be the last entry of the subject, at most one
-// of them succeeds. Clients publish sets and cancels themselves, and get exact answers even while no broker runs.
+// A state change is one publish. Of all publishes that expect generation g to be the last entry of the subject, at most
+// one succeeds. Clients publish sets and cancels themselves, and get exact answers even while no broker runs.
 //
 // # Invariants
 //
@@ -25,18 +25,21 @@
 //   - The firing contains the body. An instance that finds the firing of a dead instance delivers the body in it.
 //   - After a missing or ambiguous answer, the broker reads the last entry from the leader.
 //   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if the
-//     last entry is not the firing, the broker reads the entry right behind the generation.
+//     last entry does not show whether the generation has fired, the broker reads the entry right behind the
+//     generation.
 //   - The last entry of a subject is removed only after all entries before it. Each delete waits for the answer to the
 //     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers a deleted entry, it
-//     also recovers all entries behind that one. An entry that is not the last one may be removed at any time. The
-//     exception to both rules is a firing: it stays until it is settled, even if all entries behind it are removed.
+//     also recovers all entries behind that one. An entry that is not the last one may be removed at any time. Both
+//     rules have an exception: a firing, or an entry that may be one, stays until the firing is settled, even if all
+//     entries behind it are removed. Rounds and debounced sets have further rules: see below.
 //   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep,
 //     a scan of the stream, finds timers that are overdue by a minute. A sweep runs when an instance becomes the owner
-//     of the lane. Later sweeps take at most a hundredth of a core. They run each minute with up to 200,000 timers, and
-//     every five minutes with a million. With any number of timers, one runs at least hourly.
-//   - A claim is the publish of a firing. It expects the generation, so the leader's answer also proves whether the
-//     timer was pending. The worker reads the body ahead of time, from any replica. An entry never changes, so a copy
-//     with the sequence and the timestamp of the generation is that entry, even if the replica lags.
+//     of the lane. Later sweeps run only while a timer may be overdue. After a sweep, the next one waits for a hundred
+//     times the duration of the sweep, for a minute at least and an hour at most: a minute with up to 200,000 timers,
+//     five minutes with a million.
+//   - A claim is the publish of a firing. It expects the generation, so an acknowledgement also proves that the timer
+//     was pending. The worker reads the body ahead of time, from any replica. An entry never changes, so a copy with
+//     the sequence and the timestamp of the generation is that entry, even if the replica lags.
 //
 // # Cost
 //
@@ -57,18 +60,18 @@
 // the time of the history, the sweep removes the cancel with a read and a delete. Without history, a cancel costs two
 // reads and two deletes.
 //
-// A set waits in memory before its marker is sent: for ten seconds, or for half of its delay if that is less. So a
-// timer that a client replaces every two seconds has one entry and no marker (TestTimerResetByHeartbeats). While memory
-// is short, sets do not wait.
+// A set waits in memory before its marker is sent: for ten seconds (a round: one second), or for half of its delay if
+// that is less. So a timer that a client replaces every two seconds has one entry and no marker
+// (TestTimerResetByHeartbeats). While memory is short, sets do not wait.
 //
 // These cases cost further reads: a missing answer, a refusal, a previous round that another instance has settled, and
 // the firing of a set without a marker, which may have earlier sets. If replicas cannot be asked (no permission, no
 // allow_direct, no answer), the worker reads due timers from the leader.
 //
-// The worker removes a generation, its firing and the outcome without a read: the firing expected the generation, and
-// the outcome expected the firing, so no other entry lies between them. Entries before the generation were removed when
-// the marker was stored, but a killed server may have forgotten these deletes. So before the worker removes the last
-// entry of a subject, it checks that this entry is also the first one.
+// If an outcome is stored, the worker removes the generation and its firing without a read: the firing expected the
+// generation, and the outcome expected the firing, so no other entry lies between them. Entries before the generation
+// were removed when the marker was stored, but a killed server may have forgotten these deletes. So before the worker
+// removes the last entry of a subject, it reads the subject from its first entry.
 //
 // # Crashes
 //
@@ -112,14 +115,15 @@
 //
 // Rules for a series:
 //
-//   - A round's own entry is removed when the round is settled, and only then. The next round's entry stays. So a round
-//     is settled if, and only if, its entry is removed and the next round's entry exists.
-//   - A round fires only when the earlier rounds are settled. So at most one round of a series is on its way. The next
-//     round may be moved, paused or given another table meanwhile. So a round's own entry does not show whether the
-//     earlier rounds are settled: the worker reads all remaining entries of the series.
-//   - While a round is on its way, its entry, the next round's entry and the last entry stay. Otherwise, after a cancel
-//     is removed, the cancelled next round would be the last entry again, and pending.
-//   - The next round is a pure function of the time table, the round and the time: timetable.Table.Decide.
+//   - The own entry of a fired round is removed when the round is settled, and not before. The next round's entry
+//     stays. So if a round's firing is the next round's entry, the round is settled if, and only if, its own entry is
+//     removed.
+//   - A round fires only when the earlier rounds are settled. So at most one round of a series has fired and is not
+//     settled. The next round may be moved, paused or given another table meanwhile. So a round's own entry does not
+//     show whether the earlier rounds are settled: the worker reads all remaining entries of the series.
+//   - Until a fired round is settled, its entry, the next round's entry and the last entry stay. Otherwise, after a
+//     cancel is removed, the cancelled next round would be the last entry again, and pending.
+//   - The next round depends only on the time table, the series, the round and the time: timetable.Table.Decide.
 //
 // After a crash, a series continues as follows:
 //

@@ -20,16 +20,15 @@ const (
 // as proof. A deposed leader may report an old state for up to this time.
 const StaleFor = 10 * time.Second
 
-// State is the state of a timer: the last entry of its subject, as the leader of the stream returns it. There is one
-// exception: if a client has published over an entry that shows the outcome of a firing or of a request, State is the
-// entry with the outcome.
+// State is the state of a timer: an entry of its subject, usually the last one. If a client has published over an entry
+// that shows the outcome of a firing or of a request, State may be the entry with the outcome.
 type State struct {
 	NoEntry      bool      // the subject had no entry when the stream had reached LastSeq
-	LastSeq      uint64    // a sequence that the stream has reached; its end if no entry reaches the generation
-	Created      time.Time // when the stream was created
+	LastSeq      uint64    // the stream has reached this sequence; its last one if no entry reaches the generation
+	Created      time.Time // when the stream was created; zero if that was not read
 	EndConfirmed bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
 	Settled      bool      // the entry records the firing of a round, and that round is settled
-	IsFirst      bool      // the subject has no earlier entry
+	IsFirst      bool      // the subject has no earlier entry; false also if that is unknown
 	Sequence     uint64
 	At           time.Time // when the entry was stored
 	Entry        entry.Entry
@@ -48,10 +47,10 @@ func (s State) EndsBelow(generation uint64) bool {
 	return (s.NoEntry || s.Sequence < generation) && s.LastSeq < generation
 }
 
-// Cursor is the position up to which the timers' stream has been read: each timer whose set is below Next has a marker,
-// or has ended. The cursor is stored in the stream itself, so that it is lost only with the stream.
+// Cursor is the position from which the next owner of the timers' lane reads the stream. The cursor is stored in the
+// stream itself, so that it is lost only with the stream.
 type Cursor struct {
-	Next    uint64    // the first sequence that has not been read
+	Next    uint64    // all entries below this sequence are handled: for example, a marker is stored
 	Created time.Time // when the stream was created
 }
 

@@ -14,7 +14,7 @@ const (
 	Set    Verb = "set"
 	Cancel Verb = "cancel"
 	Move   Verb = "move"
-	Fire   Verb = "fire" // the timer is due immediately; for a series, one extra delivery, and the series is unchanged
+	Fire   Verb = "fire" // the timer is due immediately; a series is delivered once more, and does not change
 
 	// The following verbs are for series only.
 	Pause  Verb = "pause"  // no round fires until the series is resumed
@@ -27,14 +27,14 @@ type Outcome string
 
 const (
 	Pending   Outcome = "pending"   // the timer is set
-	Cancelled Outcome = "cancelled" // the generation will never be delivered
+	Cancelled Outcome = "cancelled" // Answer.Generation will never be delivered, unless it is zero: see Answer.Why
 	Paused    Outcome = "paused"    // no round fires until the series is resumed
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
-	Fired     Outcome = "fired"     // for Fire: the timer is due now, with a new generation; for Get: it has fired
-	TooLate   Outcome = "too_late"  // the timer has fired before the request
-	NotFound  Outcome = "not_found" // the timer was never set, or its history is removed
-	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was changed
-	Unknown   Outcome = "unknown"   // the change may have been made: repeat the request, with the same request ID
+	Fired     Outcome = "fired"     // for Fire: the timer is due now, or the series is delivered again; else: it has fired
+	TooLate   Outcome = "too_late"  // the timer fired before the request could change it
+	NotFound  Outcome = "not_found" // no timer is set: it was never set, was cancelled, or its entries are removed
+	Conflict  Outcome = "conflict"  // the last entry is not the one that the request requires; nothing was changed
+	Unknown   Outcome = "unknown"   // the state, or whether the change was made: repeat the request, with the same ID
 )
 
 // Request is a request about one timer.
@@ -43,13 +43,13 @@ type Request struct {
 	Generation  uint64 // the generation to change; zero for any
 	Series      uint64 // the series to change, whichever round is pending; zero for any; excludes Generation
 	Conditional bool   // for Set: set only if Generation is the last entry; for Generation zero, if no entry exists
-	ID          string // the token of this request, which its entry and later entries of the same timer contain
+	ID          string // the token of this request, which a repetition repeats: see entry.Pending
 }
 
 // Answer is the answer to a request.
 type Answer struct {
 	Outcome    Outcome
-	Generation uint64        // the generation that was cancelled, has fired or is pending
+	Generation uint64        // the generation that the outcome is about; zero if there is none
 	Due        time.Time     // zero if it is unknown
 	Delivery   entry.Outcome // the outcome of a fired timer; empty until a broker has recorded it
 	Why        string        // an explanation for people; empty if the outcome needs none
@@ -61,14 +61,14 @@ type Next int
 const (
 	Reply     Next = iota // return the answer
 	Publish               // publish, and expect the last entry that was read
-	ReadAgain             // read again, since a publish is in doubt; at the request's timeout, return the answer
+	ReadAgain             // read again, since a later state may decide; at the request's timeout, return the answer
 )
 
 // Doubt records the publishes of a request that the stream has not answered. The stream may have stored them, or may
 // store them later.
 type Doubt struct {
 	Unanswered bool   // at least one publish is unanswered
-	Generation uint64 // the generation that all unanswered publishes expected; zero if they expected different ones
+	Generation uint64 // all unanswered publishes expected this generation; zero if they expected none, or several
 }
 
 // Add records a publish that expected a generation, and that the stream has not answered.
@@ -81,18 +81,19 @@ func (d *Doubt) Add(generation uint64) {
 
 // Decide returns the next step of a request, given the last entry of the timer's subject.
 //
-// A publish that expects generation g can be stored only while g is the last entry. A firing or a cancel of g proves
-// that this publish was not stored, and never will be. Any other entry proves nothing: that entry may have been stored
-// after our publish.
+// A publish that expects generation g can be stored only while g is the last entry. So another request's cancel of g,
+// or a firing of g, proves that this publish was not stored, and never will be. Any other entry proves nothing: that
+// entry may have been stored after our publish.
 //
-// Decide never waits for an event that may not come: any client may name a generation beyond the end of the stream.
+// Decide answers a request for a generation beyond the end of the stream immediately: any client may name such a
+// generation.
 func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	unknown := Answer{Outcome: Unknown, Generation: a.Generation}
 	e := f.Entry
 	switch {
 	case f.EndsBelow(a.Generation):
 		unknown.Why = "the stream ends before that generation, according to its leader"
-	case f.NoEntry || f.Sequence < a.Generation: // if an older entry is the last, the stream was restored
+	case f.NoEntry || f.Sequence < a.Generation: // older: the generation is lost, or of another timer
 		return a.decideNone(f, doubt)
 	case e.Kind == entry.Set, e.Kind == entry.Paused:
 		return a.decidePending(f, doubt)
@@ -109,7 +110,6 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	return Reply, unknown // the request has changed nothing: the client may repeat it
 }
 
-// decideNone decides the case that the subject has no entry, or that its last entry is older than the generation.
 func (a Request) decideNone(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Unanswered:
@@ -135,7 +135,6 @@ func (a Request) Success(generation uint64, due time.Time) Answer {
 	return Answer{Outcome: outcomes[a.Verb], Generation: generation, Due: due}
 }
 
-// decidePending decides the case that the last entry is a set or a paused series.
 func (a Request) decidePending(f State, doubt Doubt) (Next, Answer) {
 	e, g, outcome := f.Entry, f.Sequence, Pending
 	if e.Kind == entry.Paused {
@@ -167,8 +166,8 @@ func (a Request) decidePending(f State, doubt Doubt) (Next, Answer) {
 	return a.conflict(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set the timer"}, doubt)
 }
 
-// conflict returns the answer if the request names another generation than that of the last entry. The argument other
-// describes the last entry, without the outcome.
+// conflict returns the answer to a request that requires another last entry. The argument other describes the last
+// entry, without the outcome.
 func (a Request) conflict(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Unanswered {
@@ -178,7 +177,6 @@ func (a Request) conflict(other Answer, doubt Doubt) (Next, Answer) {
 	return Reply, other
 }
 
-// decideCancelled decides the case that the last entry is a cancel.
 func (a Request) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
@@ -205,7 +203,6 @@ func (a Request) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (N
 	return a.conflict(answer, doubt)
 }
 
-// decideFired decides the case that the last entry is a firing or an outcome.
 func (a Request) decideFired(e entry.Entry, doubt Doubt) (Next, Answer) {
 	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Delivery: e.Outcome}
 	switch {

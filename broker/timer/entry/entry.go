@@ -14,16 +14,15 @@ type Kind int
 
 const (
 	Set      Kind = iota // a set, valid or invalid
-	Cancel               // a client's cancel
-	Fired                // a broker's record of a firing
+	Cancel               // a client's cancel, or a broker's cancel of a schedule
+	Fired                // a broker's record of a firing that sets no next round
 	Over                 // a broker's record of an outcome
 	Cursor               // an entry that contains the cursor; see timer.ParseCursor
 	Unproven             // an entry that claims to be a broker's, and has a seal under an unknown key
 	Paused               // a broker's set of a series whose next round has no due time
 )
 
-// Outcome is the outcome of a timer. The timer's last entry records the outcome for at least
-// DELAY_TIMER_HISTORY.
+// Outcome is the outcome of a timer, which an entry of the kind Over records.
 type Outcome string
 
 const (
@@ -49,15 +48,16 @@ type Entry struct {
 	Kind Kind
 	// Pending contains the request of the set or of the fired message, and the token of the set or of the cancel.
 	Pending
-	Problem    *message.Problem // the reason why a set is invalid; nil for a valid one
-	Generation uint64           // the generation that fired, in a firing or an outcome; otherwise the entry's own sequence
-	Instance   string           // in a firing, the instance that fired the timer
+	Problem    *message.Problem // the reason why the entry is invalid; nil for a valid one
+	Generation uint64           // in a firing or an outcome, the fired generation; in a set or a cancel, the entry's own
+	Instance   string           // in a firing, also of a round, the instance that fired the timer; otherwise empty
 	Outcome    Outcome          // in an outcome, the outcome of the timer
 	Cancelled  uint64           // the generation that a cancel has replaced; zero if the cancel expected none
 	First      bool             // the entry is a set whose publish expected a subject without entries
 
 	// Replaced and ReplacedRequest are the generation and the request of the replaced round, if a broker wrote the entry
-	// for a series. That round has fired if Instance is set. Otherwise it was missed, moved or paused.
+	// for a series. That round has fired if Instance is set. Otherwise it was missed, or this entry changes it: a move,
+	// for example.
 	Replaced        uint64
 	ReplacedRequest message.Request
 }
@@ -90,8 +90,8 @@ func (e Entry) PendingOrPaused() bool { return (e.Kind == Set || e.Kind == Pause
 // Debounced reports whether the entry is a debounced set. Consecutive debounced sets of a subject are a run.
 func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }
 
-// Parse parses an entry of the timers' stream. An entry that cannot be parsed has replaced the previous entry, too. So
-// the result is an invalid set, for which the broker writes a dead letter.
+// Parse parses an entry of the timers' stream. A client's entry that cannot be parsed has replaced the previous entry,
+// too. So the result is an invalid set, for which the broker writes a dead letter.
 func Parse(p message.Policy, in message.Incoming) Entry {
 	if in.Subject == p.Names.TimersCursor() {
 		return Entry{Kind: Cursor}
@@ -135,7 +135,7 @@ func cancels(s message.Block) bool {
 		s.FirstHeader(message.HeaderFor, message.HeaderUntil) == ""
 }
 
-// ValidSubject reports whether the subject of an entry is that of a valid timer, which a client can set and read.
+// ValidSubject reports whether the subject of an entry has a valid key and target, or is that of a valid schedule.
 func ValidSubject(p message.Policy, subject string) bool {
 	addr := p.Names.Parse(subject)
 	if addr.IsSchedule() {
@@ -221,7 +221,7 @@ func (t Pending) OverHeader(generation, last uint64, outcome Outcome) message.He
 	return h
 }
 
-// format returns the number of the format of a timer's entries and markers.
+// format returns the number of the format of a timer's firings and markers.
 func format(o message.Origin) string {
 	if o.Series > 0 || o.Scheduler != "" {
 		return strconv.Itoa(message.FormatSeries)

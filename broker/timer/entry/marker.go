@@ -60,7 +60,7 @@ func (m Marker) Header() message.Header {
 	return h
 }
 
-// ParseAny parses any message: the set of a timer, a marker, or a message that belongs to no timer.
+// ParseAny parses any message. It parses each entry of a timer as a set.
 func ParseAny(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	switch {
 	case p.Names.Parse(in.Subject).Form == message.FormTimer:

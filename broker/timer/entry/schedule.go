@@ -12,7 +12,7 @@ import (
 type Schedule struct {
 	Subject string
 	Target  string
-	At      time.Time // when it fires; zero for a recurring schedule, which has Every or Cron
+	At      time.Time // when it fires; if it recurs, for the first time; zero if Every or Cron decides
 	Every   time.Duration
 	Cron    string
 	Zone    string    // the time zone of Cron
@@ -96,8 +96,8 @@ func PutDelivery(h message.Header, origin message.Origin, next time.Time) {
 	}
 }
 
-// delivery parses the headers of PutDelivery. Without the keys or the body, delivery cannot verify the seal, and
-// ignores the headers.
+// delivery parses the headers of PutDelivery. It ignores them unless it can verify the seal, which needs the keys and
+// the body.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (origin message.Origin) {
 	if s.Delay[message.HeaderScheduler] != nil && !in.HeadersOnly && !p.Keys.Empty() && sealed(p, in) {
 		origin.Scheduler, origin.Rollup = firstValue(s.Delay[message.HeaderScheduler]), hasRollup(s)

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// sealed reports whether an entry has a broker's seal. If the body was not read, sealed checks only the header. Entries
-// of any age need the seal, since older brokers sealed their entries, too.
+// sealed reports whether an entry has a broker's seal. Without the body or the keys, sealed cannot verify the seal, and
+// returns true. Entries of any age need the seal, since older brokers sealed their entries, too.
 func sealed(p message.Policy, in message.Incoming) bool {
 	return p.Keys.Trusts(in, message.TrustSealed)
 }
@@ -44,11 +44,11 @@ func IsSealedCursor(p message.Policy, in message.Incoming) bool {
 }
 
 // Reseal returns the header of an entry with the same content, sealed with the first key, with which brokers seal. Only
-// pending entries are resealed: rounds of series, paused series, and schedules. All other sealed entries are removed
-// soon. The stream stores the new entry, with a new generation, only if the old entry is still the last one.
+// rounds of series, paused series and schedules are resealed. All other sealed entries are removed soon. The stream
+// stores the new entry, with a new generation, only if the old entry is still the last one.
 //
-// ok is false if the entry is not pending, if it needs no seal, if its seal cannot be verified, or if the new entry
-// would have another meaning. For example, the due time of a schedule may have passed; then the entry stays, and fires.
+// ok is false if the entry is not pending, if it needs no seal, if it has no valid seal, or if the new entry would have
+// another meaning. For example, the due time of a schedule may have passed; then the entry stays, and fires.
 func Reseal(p message.Policy, in message.Incoming, now time.Time) (h message.Header, ok bool) {
 	if !ClaimsBroker(p, in) || !sealed(p, in) {
 		return nil, false

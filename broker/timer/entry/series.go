@@ -18,51 +18,41 @@ const maxBodyRate = 64 << 10
 type Series struct {
 	Table   timetable.Table
 	First   time.Time // the planned time of the first round
-	Planned time.Time // the planned time of the pending round; with jitter, or after a move, the due time differs
+	Planned time.Time // the planned time of the pending round; with jitter, or after a move, the due time may differ
 	Owner   string    // free text about the owner of the series, for people and their tools
 }
 
-// tableHeaders maps the fields of a time table to their headers. The function field returns the string of
-// timetable.Settings that has the header's value; nil if the value is not in a string of Settings.
-var tableHeaders = []struct {
-	setting, header string
-	field           func(*timetable.Settings) *string
-}{
-	{"every", message.HeaderEvery, func(w *timetable.Settings) *string { return &w.Every }},
-	{"cron", message.HeaderCron, func(w *timetable.Settings) *string { return &w.Cron }},
-	{"zone", message.HeaderZone, func(w *timetable.Settings) *string { return &w.Zone }},
-	{"jitter", message.HeaderJitter, func(w *timetable.Settings) *string { return &w.Jitter }},
-	{"rounds", message.HeaderRounds, func(w *timetable.Settings) *string { return &w.Rounds }},
-	{"missed", message.HeaderMissed, func(w *timetable.Settings) *string { return &w.Missed }},
-	{"last", message.HeaderLast, nil},
-	{"owner", message.HeaderOwner, nil},
+// setting is a field of timetable.Settings that is a string.
+type setting struct {
+	name, header string
+	value        *string
+}
+
+func settingsOf(w *timetable.Settings) []setting {
+	return []setting{
+		{"every", message.HeaderEvery, &w.Every}, {"cron", message.HeaderCron, &w.Cron},
+		{"zone", message.HeaderZone, &w.Zone}, {"jitter", message.HeaderJitter, &w.Jitter},
+		{"rounds", message.HeaderRounds, &w.Rounds}, {"missed", message.HeaderMissed, &w.Missed},
+	}
 }
 
 // firstTableHeader returns the name of the first header of a time table that a message has; empty if it has none.
 func firstTableHeader(s message.Block) string {
-	for _, t := range tableHeaders {
-		if s.Delay[t.header] != nil {
-			return t.header
-		}
-	}
-	return ""
+	return s.FirstHeader(message.HeaderEvery, message.HeaderCron, message.HeaderZone, message.HeaderJitter,
+		message.HeaderRounds, message.HeaderMissed, message.HeaderLast, message.HeaderOwner)
 }
 
-// recurs reports whether a message has any header of a time table.
+// recurs reports whether a message has a header of a time table.
 func recurs(s message.Block) bool { return firstTableHeader(s) != "" }
 
-// parseTable parses the headers of a time table.
 func parseTable(s message.Block) (timetable.Table, *message.Problem) {
 	var w timetable.Settings
-	for _, t := range tableHeaders {
-		if t.field == nil {
-			continue
-		}
+	for _, t := range settingsOf(&w) {
 		value, problem := s.Value(t.header)
 		if problem != nil {
 			return timetable.Table{}, problem
 		}
-		if *t.field(&w) = value; value == "" && s.Delay[t.header] != nil {
+		if *t.value = value; value == "" && s.Delay[t.header] != nil {
 			return timetable.Table{}, message.Problemf(message.BadTimer, "%s is empty: give a value, or leave it out", t.header)
 		}
 	}
@@ -83,8 +73,8 @@ func parseTable(s message.Block) (timetable.Table, *message.Problem) {
 		return table, nil
 	}
 	header := refused.Setting
-	for _, t := range tableHeaders {
-		if t.setting == refused.Setting {
+	for _, t := range settingsOf(&w) {
+		if t.name == refused.Setting {
 			header = t.header
 		}
 	}
@@ -176,14 +166,14 @@ type Next struct {
 	Round    timetable.Round // the new round; its Due is zero for a pause
 	Wait     time.Time       // the earliest time at which the new round may fire; zero if that is its due time
 	Table    timetable.Table // the time table of the series from now on
-	First    time.Time       // the planned time of the first round from now on
+	First    time.Time       // Series.First from now on
 	Token    string          // the token of the client's request; for a firing, the token of the pending round
 }
 
 // RoundHeader returns the header of the entry that replaces the pending round. The stream stores the entry only if the
 // generation is still the last entry.
 func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
-	if t.Token = n.Token; t.Due.IsZero() { // the series is paused
+	if t.Token = n.Token; t.Due.IsZero() { // the series is paused, so Expires counts from the zero time
 		t.Due = t.Series.Planned
 		if !t.Expires.IsZero() {
 			t.Expires = t.Due.Add(t.Expires.Sub(time.Time{}))
@@ -191,10 +181,8 @@ func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	}
 	h := t.FiredHeader(generation, n.Instance)
 	w := n.Table.Settings()
-	for _, header := range tableHeaders {
-		if header.field != nil {
-			message.Put(h, header.header, *header.field(&w))
-		}
+	for _, s := range settingsOf(&w) {
+		message.Put(h, s.header, *s.value)
 	}
 	message.Put(h, message.HeaderOwner, t.Series.Owner)
 	message.PutTime(h, message.HeaderLast, w.Last)

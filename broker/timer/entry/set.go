@@ -74,7 +74,6 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	return set, problem
 }
 
-// checkSet checks the rules that apply to a set and to no other request.
 func checkSet(p message.Policy, in message.Incoming, addr message.Address) *message.Problem {
 	switch {
 	case addr.Form != message.FormTimer:
@@ -173,8 +172,8 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 	return limit, p.CheckDelay(in.At, in.At.Add(limit))
 }
 
-// targetOf returns the target of a set. For a schedule, the target is in a sealed header, and package schedules has
-// checked that the client may use the target.
+// targetOf returns the target of a set. For a schedule, the target is in a sealed header. Package schedules has checked
+// that the client may use it.
 func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (string, *message.Problem) {
 	if !addr.IsSchedule() {
 		return p.ClientTarget(addr, m)
