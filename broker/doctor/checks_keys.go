@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys reports the keys that only verify seals, and the messages with an unknown key. The brokers seal new
+// checkKeys reports the keys that only verify seals, and the timers' entries with an unknown key. The brokers seal new
 // messages with the first key, and verify seals with all keys. checkKeys uses only the sealed answers of instances.
 func checkKeys(f Facts) []Finding {
 	var findings []Finding

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkPauses reports the paused targets. A pause is a fault only if an old broker runs, which ignores pauses. Without
-// a pause checkPauses reports nothing.
+// checkPauses reports the paused targets. A pause is a fault if an old broker runs, which ignores pauses, or if the
+// secret that sealed the list of pauses is missing. Without a pause checkPauses reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return finding(Critical,

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// provisionAdvice is the advice for streams that are missing, or lack metadata.
+// provisionAdvice is the advice for streams whose metadata lacks a secret, or the time from which seals are required.
 const provisionAdvice = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, " +
 	"as a user with the permission"
 
@@ -167,9 +167,9 @@ func checkDurability(f Facts) []Finding {
 }
 
 const (
-	// oldLetters is the minimum age of an old dead letter. If the newest dead letter is old, there is no warning.
+	// oldLetters is the age of the newest dead letter from which on there is no warning.
 	oldLetters = 24 * time.Hour
-	// manyLetters is the minimum number of dead letters for a warning, even if all are old.
+	// manyLetters is the number of dead letters from which on there is a warning, whatever their age.
 	manyLetters = 1000
 )
 

@@ -37,7 +37,7 @@ func checkTargets(f Facts) []Finding {
 	return findings
 }
 
-// adviceFor returns the advice for an unreachable target, or "" if the target answers with an error.
+// adviceFor returns the advice for an unreachable target, or "" for any other failure.
 func (f Facts) adviceFor(r message.Request) (advice string) {
 	target := text.Printable(r.Target, maxDetail)
 	switch {

@@ -140,6 +140,10 @@ var checkCases = []struct {
 		"lanes: not read: DELAY_5s"},
 	{"no broker answers", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
 
+	{"an operator without a name", checkRights,
+		Facts{connectionFacts: connectionFacts{apiPrefix: ownAPI, prefix: "delay", user: new(userInfo)}}, Fine,
+		"this user may not purge a lane as brokers do, and no broker reports its user, and may use all commands"},
+
 	{"a stopped lane", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
 
 	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by at least 2 of 3 servers"},

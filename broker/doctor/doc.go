@@ -7,12 +7,12 @@
 //
 // # Facts and checks
 //
-// [Gather] sends every request once and judges nothing. A missing permission is a fact too. The checks are pure
-// functions of the [Facts], so that a test can cover even a state that no test server can have. A check without its
-// facts reports nothing: another check reports the reason for the missing facts. A consequence of a critical finding is
-// not reported (consequenceOf), so that an engineer on call reads one piece of advice. The tests are two tables of
-// situations. In a healthy situation doctor must report nothing. In a situation with a fault doctor must report one
-// finding.
+// [Gather] sends all requests, and judges nothing. A missing permission is a fact too. The checks are pure functions of
+// the [Facts], so that a test can cover even a state that no test server can have. A check without its facts reports
+// nothing: another check reports the reason for the missing facts. A consequence of a critical finding is not reported
+// (consequenceOf), so that an engineer on call reads one piece of advice. The tests are two tables of situations. In a
+// healthy situation doctor must give no warning. In a situation with a fault doctor must report only the finding about
+// this fault.
 //
 // # Tried and rejected
 //

@@ -52,7 +52,7 @@ type Probe struct {
 // A Link is a connection of the broker with its own user.
 type Link struct {
 	Name    string // "read", "write" or "deliver"
-	Setting string // the setting that names its user
+	Setting string // the setting that names the user of this connection
 	Connect func() (*nats.Conn, error)
 }
 
@@ -90,7 +90,7 @@ type connectionFacts struct {
 	name       string    // name of the user; empty for a user without a name, such as a token
 	user       *userInfo // nil if the server does not report the user
 	linkUsers  []linkUser
-	refused    []string // the server's refusals, verbatim
+	refused    []string // the refused operations, such as "Publish to orders.a"
 }
 
 // A gatherer gathers facts by an inspector's requests.
@@ -99,7 +99,8 @@ type gatherer struct {
 	names message.Names
 }
 
-// Gather sends all requests, and changes nothing. After a request without an answer, Gather sends the next.
+// Gather sends all requests, and changes no message and no stream. After a request without an answer, Gather sends the
+// next. Without a list of the streams, Gather omits the requests about lanes.
 func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links []Link) Facts {
 	i := gatherer{inspector, inspector.Policy().Names}
 	f := Facts{

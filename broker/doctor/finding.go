@@ -29,8 +29,8 @@ type Finding struct {
 	Detail   string   `json:"detail"`
 	Advice   string   `json:"do,omitempty"`
 
-	// causes has the names of other checks. A critical finding of one of them explains this finding, which is then not
-	// reported.
+	// causes has the names of other checks. A critical finding of one of them, if it has no causes itself, explains this
+	// finding. Then this finding is not reported, unless it is Fine or Skipped.
 	causes []string
 }
 

@@ -54,8 +54,8 @@ type grant struct {
 	subjects []string
 }
 
-// grants returns the publish permissions that these links of the broker need, except those for targets. The files in
-// test/permissions have the same permissions.
+// grants returns the publish permissions without which these links of the broker do not work, except those for targets.
+// The files in test/permissions grant them.
 func (f Facts) grants(names message.Names, links ...string) []grant {
 	var lanes, purged, allStreams, hops, dead, ownersStream, owners, timers []string
 	for _, s := range f.want {
@@ -124,7 +124,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	return slices.DeleteFunc(grants, func(g grant) bool { return !slices.Contains(links, g.link) })
 }
 
-// differs reports whether the configuration would change a stream's subjects or retention time.
+// differs reports whether the configuration adds subjects to a stream, or changes its retention time.
 func (f Facts) differs(stream string) bool {
 	want, wanted := streams.SpecOf(f.want, stream)
 	if !wanted {
@@ -166,7 +166,8 @@ func (f Facts) refusedCalls(names message.Names) []string {
 	return []string{"Subscription to " + names.OwnersCall()}
 }
 
-// refusedAnswers returns the permissions that the user lacks for answers to operators. A broker works without them.
+// refusedAnswers returns the permissions that the user lacks for answers to operators, and to requests about timers and
+// schedules. A broker works without them.
 func (f Facts) refusedAnswers(names message.Names) []string {
 	var refusals []string
 	if !f.user.Permissions.Publish.allows(names.StatusAnswers() + "x") {

@@ -193,13 +193,13 @@ var healthy = []situation{
 	}},
 }
 
-// TestDoctorIsQuiet: doctor has no finding in the situations of a normal installation.
+// TestDoctorIsQuiet: doctor gives no warning in the situations of a normal installation.
 func TestDoctorIsQuiet(t *testing.T) {
 	natstest.SkipShort(t)
 	for _, s := range healthy {
 		s.play(t, func(t *testing.T, found []Finding) {
 			if got := problems(found); got != "" {
-				t.Errorf("got\n%swant no finding", got)
+				t.Errorf("got\n%swant no warning", got)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func (i gatherer) countKeys(ctx context.Context, found []streams.Spec) (counts [
 		return nil
 	}
 	for _, s := range found {
-		// A starting instance seals the table of owners again.
+		// The intake has only clients' messages. A starting instance seals the table of owners again.
 		if s.MarksErr != nil || s.Kind == streams.Intake || s.Kind == streams.Owners {
 			continue
 		}

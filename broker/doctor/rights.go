@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func checkRights(f Facts) []Finding {
 		findings = finding(Critical, "grant the broker's user these subjects", "refused: %s", text.ShortList(refusals))
 	case len(skipped) > 0:
 		findings = finding(Skipped, operatorAdvice,
-			"doctor may not request %s; the broker works without it", text.ShortList(patterns(skipped)))
+			"doctor may not request %s; the broker does not need this", text.ShortList(patterns(skipped)))
 	case f.user == nil:
 		findings = finding(Fine, "", "no request of doctor was refused; the server does not report the user's permissions")
 	default:
@@ -133,7 +134,7 @@ func (f Facts) checkOtherUser(names message.Names, reason string) []Finding {
 		commands = "may not use " + strings.Join(refusals, ", ")
 	}
 	findings := finding(Fine, "", "%s %s, and %s",
-		text.Printable(f.name, maxDetail), text.Printable(reason, maxDetail), commands)
+		text.Printable(cmp.Or(f.name, "this user"), maxDetail), text.Printable(reason, maxDetail), commands)
 	var skipped []string
 	for _, r := range f.refused {
 		skipped = append(skipped, strings.TrimPrefix(r, "Publish to "))

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxSamples is the maximum number of evenly spaced messages to read of each retry lane.
+	// maxSamples is the approximate number of evenly spaced messages to read of each retry lane.
 	maxSamples = 8
 	// maxSubjects is the maximum number of subjects of dead letters for a count. The answer lists each subject.
 	maxSubjects = 5000

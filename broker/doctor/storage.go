@@ -18,7 +18,7 @@ type Usage struct {
 	Limit int64 // zero or less: no limit
 }
 
-// Share returns the used share of the limit, from 0 to 1. Without a limit, it returns 0.
+// Share returns the used share of the limit. Without a limit, it returns 0.
 func (u Usage) Share() float64 {
 	if u.Limit <= 0 {
 		return 0

@@ -25,8 +25,9 @@ type trial struct {
 }
 
 // try publishes a hop of a broker as a trace: the server performs all checks and stores nothing. No other request shows
-// a full store. A server without tracing would store the message, so try skips such servers. A trace may end at the
-// border of an account, so try also skips a JetStream in another account.
+// a full store. A second trace, of a client's publish to a level, shows a subject mapping. A server without tracing
+// would store the message, so try skips old servers. A trace may end at the border of an account, so try also skips a
+// JetStream in another account.
 func (i gatherer) try(ctx context.Context, f *Facts) trial {
 	level := writableLevel(f.want, f.Found)
 	if f.apiPrefix != ownAPI || !isSecure(f.version) || level == "" {
