@@ -60,8 +60,9 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 	}
 }
 
-// reconcile ends the leases of lanes that the table gives to another instance. Then it renews the grace, and sends a
-// tick to the workers. Sent is the time at which this instance sent its beat.
+// reconcile ends the leases of lanes that the table gives to another instance, and renews the grace. Then it ends the
+// leases of stuck workers, and sends a tick to each other worker that needs one: if there are other instances, or if
+// Held has returned false. Sent is the time at which this instance sent its beat.
 func (s *Shared) reconcile(sent time.Time) {
 	previous := s.grace.Load()
 	s.mu.Lock()
@@ -148,8 +149,8 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// endReleased ends the leases of releases. The other instances already know that the lanes are free: from the table, or
-// from calls, which no longer list the lanes.
+// endReleased ends the leases of releases. The table shows that the lanes are free. In an outage, the next call of this
+// instance shows that, because it does not list the lanes.
 func (s *Shared) endReleased(releases []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +163,8 @@ func (s *Shared) endReleased(releases []*release) {
 	s.state.releases = slices.DeleteFunc(s.state.releases, func(r *release) bool { return slices.Contains(releases, r) })
 }
 
-// grant creates leases for the lanes that the table gives to this instance. If an instance that was ever alive
-// owns the lane, grant calls the waiter's onStandby.
+// grant gives leases to the waiters whose lanes the table gives to this instance. If the owner of a waiter's lane is
+// another instance that has ever shown a sign of life, grant calls the waiter's onStandby.
 func (s *Shared) grant() {
 	var callbacks []func()
 	s.mu.Lock()
@@ -194,8 +195,8 @@ func (s *Shared) newLease(lane string, w *waiter) *sharedLease {
 	return l
 }
 
-// handOver asks the workers to release the lanes that belong to another instance's share. A lane stays with this
-// instance until its worker releases it.
+// handOver asks the workers to release the lanes that belong to the share of another live instance. A lane stays with
+// this instance until its worker releases it.
 func (s *Shared) handOver(now time.Time) {
 	if now.Sub(s.view.membersChanged) < stabilityTime {
 		return

@@ -65,8 +65,8 @@ func (s *Shared) receive(m *nats.Msg) {
 	}
 }
 
-// takeCalls records the senders of the received calls as alive, and drops old calls. If an instance has asked which
-// instances are alive, takeCalls answers.
+// takeCalls records the senders of the received calls as alive, if they are in the table, and drops old calls. If an
+// instance has asked which instances are alive, takeCalls answers.
 func (s *Shared) takeCalls(now time.Time) {
 	s.mu.Lock()
 	for id, c := range s.state.calls {

@@ -10,20 +10,20 @@
 //	table     one message: the running instances, and the owner of each lane
 //	counter   one message for each instance, which holds a number
 //	beat      an instance's raise of its own counter, once a second
-//	tick      a value that the leaser sends to each worker after a good round
+//	tick      a value that the leaser sends to a worker, after a good round with other instances
 //	call      a message on a plain subject, which no stream stores
-//	round     a beat, a read of the table and the counters, a write of the table, and the announcement of the change
+//	round     a beat, a read of the table and the counters and, if the table must change, a write and a call
 //	liveness  the state of another instance, alive or dead, inferred from its counter and its calls
-//	grace     the time for which an instance may act after its last good round
+//	grace     the time for which an instance may act after its last good beat
 //	share     the lanes that an instance should own
 //
 // # The purpose of ownership
 //
 // Ownership exists for order and efficiency. No promise depends on ownership: two owners of one lane deliver messages
-// twice, under one id, and lose none. An owner purges only the messages below its cursor, all of which were delivered.
-// The cursor begins at the stream's first message, or at the previous owner's cursor. A message that another owner also
-// has in flight is sent under the same id. The previous owner's cursor is valid only in the stream for which it was
-// stored. The time of creation identifies that stream.
+// twice, under one id, and lose none. An owner purges only the messages below its cursor, all of which were delivered
+// or moved on. The cursor begins at the stream's first message, or at the previous owner's cursor. A message that
+// another owner also has in flight is sent under the same id. The previous owner's cursor is valid only in the stream
+// for which it was stored. The time of creation identifies that stream.
 //
 // So a lease need not be exclusive at every moment. No lease can be exclusive at every moment: a process may be
 // suspended between the check of its lease and the next publish. Two requirements remain. Duplicates must be rare, and
@@ -42,7 +42,7 @@
 // leader answers reads with old counters.
 //
 //   - An instance that is alone in the table has no regular rounds. It has a round when it receives a call. Every 10 s
-//     it reads the table from the leader, since a call may be lost: a call does not cross a leaf node whose link is
+//     it reads the table from the leader, because a call may be lost: a call does not cross a leaf node whose link is
 //     down, even if the instance's own connection is up. The instance also reads the table after an outage of JetStream
 //     (Probe) or of its connection.
 //   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
@@ -51,9 +51,9 @@
 //     harm.
 //   - An instance that reads a message of a newer format than its own declines the lane. As long as an instance of a
 //     newer format can own the lane, the share of the older instance does not contain the lane.
-//   - After an instance has joined, no lane moves until the set of instances has been the same for 5 s. An instance
-//     that stops drains each lane, frees the lane in the table, stores the cursor there, and sends a call. The next
-//     owner starts immediately at that cursor.
+//   - After an instance has joined, no lane moves between live instances until the set of instances has been the same
+//     for 5 s. An instance that stops drains each lane, frees the lane in the table, stores the cursor there, and sends
+//     a call. The next owner starts immediately at that cursor.
 //   - An instance is dead if another instance, the observer, has read its counter, and a round that begins 5 s later
 //     shows the same counter. The observer's monotonic clock measures the 5 s. If the observer's own rounds fail, the
 //     observer starts the measurement again, because the other instance may also have been unable to raise its counter.
@@ -68,7 +68,7 @@
 // Thus no working owner loses a lane. (In a test without this rule, a client hid every table during 30 restarts, and
 // owners lost five lanes.)
 //
-// A forged counter hides the real counter. Then the other instances ask the instance of that counter by a call, and the
+// A forged counter hides the real counter. Then another instance asks by a call which instances are alive, and each
 // answer is a sign of life. Instances read messages by their subjects, so messages on other subjects cost nothing. If a
 // client stores an old sealed table or counter again, instances recognize the old message: a counter and the version of
 // the table only rise, the version is at least the writer's time, and each table contains the sequence of the message
@@ -92,19 +92,20 @@
 // table in which the lane belongs to the instance, no other owner can exist.
 //
 // While rounds fail, instances send calls, which list their lanes. After 15 s, which is longer than an election, or
-// after 5 s of errFull, they use these lists in place of the table. Each instance keeps its lanes. A lane that no call
-// lists goes to one of the instances whose calls arrive, by the usual shares (see divideByCalls). So even an instance
-// that starts in a full account delivers, although it cannot enter itself in the table. Without deliveries the account
-// would stay full. As soon as the instance can write the table, it enters those of its lanes that have no live owner in
-// the table.
+// after 5 s of errFull, they use these lists in place of the table. Each instance keeps the lanes that only its own
+// calls list. A lane that no call lists goes to one of the instances whose calls arrive, by the usual shares (see
+// divideByCalls). So even an instance that starts in a full account delivers, although it cannot enter itself in the
+// table. Without deliveries the account would stay full. As soon as the instance can write the table, it enters those
+// of its lanes that have no live owner in the table.
 //
 // A lease does not end when Held returns false. If the instance can beat again, and is still the owner in the table, it
 // continues with all its messages in flight, and causes no duplicates. Without a release, a lease ends only by the
 // table, by a call of another instance in an outage, or because its worker is stuck.
 //
-// After every good round, each worker must also receive from a channel (Ticks). A worker that does not receive within 5
-// s loses its lane, even if the rest of the process runs. A separate goroutine for the ticks would keep the lane of a
-// stuck worker. After Held has returned false, the next value of the channel shows that Held returns true again.
+// While there are other instances, each worker must also receive a tick after every good round (Ticks). A worker that
+// does not receive the tick within 5 s loses its lane, even if the rest of the process runs. A separate goroutine for
+// the ticks would keep the lane of a stuck worker. After Held has returned false, the next tick shows that the worker
+// may call Held again.
 //
 // An instance that is alone does not raise its counter. It renews a sign of life every 2 s, in memory only. It acts
 // only while it is connected and this sign is less than 4 s old. Otherwise it may have missed a call, so it reads the

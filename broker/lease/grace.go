@@ -9,12 +9,13 @@ const (
 	// without a change of the counter, other instances take over. They count from the time at which they read the
 	// counter, which is later. So the instance stops before it is replaced.
 	livenessTimeout = 5 * time.Second
-	// outageTimeout is the time for which the instances wait for a stream that refuses or ignores their writes. After
-	// that time they continue without the stream: see divideByCalls. An election takes at most 9 s.
+	// outageTimeout is the time for which the instances wait for a stream that fails. After that time they continue
+	// without the stream: see divideByCalls. An election takes at most 9 s. For a full stream, the time is
+	// livenessTimeout.
 	outageTimeout = 15 * time.Second
 	// signInterval is the interval at which an instance that is alone renews its own sign of life.
 	signInterval = 2 * time.Second
-	// maxSignAge is the age at which this sign of life expires: an instance with an older sign must have been suspended.
+	// maxSignAge is the age at which this sign of life expires: an instance with an older sign has stood still.
 	maxSignAge = 4 * time.Second
 )
 
@@ -31,7 +32,7 @@ func (i instant) elapsed(now instant) time.Duration {
 
 // grace determines how long an instance may act on its leases without a new good round.
 type grace struct {
-	beatSentAt instant // time of the last good beat; if alone, of the last sign of life
+	beatSentAt instant // time of the last good beat; if alone, of the last sign of life; in an outage: see divideByCalls
 	alone      bool
 	// attemptStart is the start of the last attempt to beat. It is nil if the attempt succeeded, or if the grace has
 	// ended since the last good beat.

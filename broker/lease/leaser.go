@@ -11,7 +11,8 @@ type Leaser interface {
 	// is called. The workers must release their leases before ctx ends.
 	Run(ctx context.Context)
 	// Acquire waits until this instance owns the lane, or returns the error of ctx if ctx ends first. If another instance
-	// owns the lane, Acquire calls onStandby, at most once. This instance is then a standby, and counts as ready.
+	// owns the lane, the Leaser calls onStandby, at most once, on any goroutine. This instance is then a standby, and
+	// counts as ready.
 	Acquire(ctx context.Context, lane string, onStandby func()) (Lease, error)
 	// Owner returns the instance that owns a lane, as far as this instance knows. It returns "" if the lane is free, or if
 	// the instances do not communicate.
@@ -25,12 +26,12 @@ type Lease interface {
 	// Cursor returns the position at which the previous owner stopped.
 	Cursor() Cursor
 	// Held reports whether this instance owns the lane now. The worker calls Held in its loop, before each delivery and
-	// each commit. If the connection was lost, and no other instance has taken over, Held may return false and later true
-	// again.
+	// each commit. If Held returns false before Done is closed, for example because the connection was lost, it may return
+	// true again: see Ticks.
 	Held() bool
-	// Ticks returns a channel that has a value about once a second while there are other instances. The worker must
-	// receive the values in its loop; a worker that receives none counts as stuck, and loses its lane. The channel is
-	// never closed. It is nil if no other instance can take over.
+	// Ticks returns a channel that has a value about once a second while there are other instances, and when Held may
+	// return true again. The worker must receive the values in its loop; a worker that receives none counts as stuck, and
+	// loses its lane. The channel is never closed. It is nil if no other instance can take over.
 	Ticks() <-chan struct{}
 	// Done returns a channel that is closed when the worker must stop. Either the lease has ended, and Held returns false.
 	// Or another instance will own the lane after the release.

@@ -60,9 +60,9 @@ func (s *Shared) recreate(ctx context.Context) {
 	s.log.Warn("the stream of the lanes' owners was missing; created it again", "stream", s.store.Stream)
 }
 
-// divideByCalls divides the lanes without the stream. Every instance keeps the lanes that it announces in calls. A lane
-// that no call names goes to one of the instances whose calls arrive, by the usual shares. Two instances that do not
-// receive each other's calls may own the same lanes, which is better than lanes without an owner.
+// divideByCalls divides the lanes without the stream. Every instance keeps the lanes that only its own calls list. A
+// lane that no call lists goes to one of the instances whose calls arrive, by the usual shares. Two instances that do
+// not receive each other's calls may own the same lanes, which is better than lanes without an owner.
 func (s *Shared) divideByCalls(now time.Time) {
 	t := s.tableFromCalls(now)
 	share := shares(t, s.cfg.MaxOwners)

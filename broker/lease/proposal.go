@@ -55,7 +55,7 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 }
 
 // eligibleLanes returns the lanes that this instance can own, sorted. It leaves out a declined lane while an instance
-// of a newer format can own it. The caller holds the lock.
+// of a newer format can own that lane. The caller holds the lock.
 func (s *Shared) eligibleLanes() []string {
 	if s.state.leaving {
 		return nil

@@ -37,8 +37,8 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// readTable reads the table. If the stored message is not a table, or is an old table, readTable uses only the sequence
-// of the message, which the next write must name. The last good table stays the current one.
+// readTable reads the table. If the stored message is not a table, has no valid seal, or is an old table, readTable
+// uses only the sequence of the message, which the next write must name. The last good table stays the current one.
 func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	m, ours, err := s.store.lastMessage(ctx, s.store.Table)
 	switch {

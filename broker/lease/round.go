@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sweepDelay is the time from an instance's death to the removal of its counter.
+// sweepDelay is the minimum time from the removal of an instance from the table to the removal of its counter.
 const sweepDelay = 10 * time.Second
 
 // round raises the counter, reads the table and the other counters, and acts on them. It trusts a server only if the
@@ -91,7 +91,7 @@ func (s *Shared) sweep(ctx context.Context) {
 	}
 }
 
-// leave removes this instance from the table.
+// leave removes this instance from the table, and its counter from the stream.
 func (s *Shared) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*storeTimeout)
 	defer cancel()

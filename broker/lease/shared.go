@@ -147,7 +147,7 @@ type waiter struct {
 type release struct {
 	lease  *sharedLease
 	cursor Cursor
-	done   chan struct{} // closed by Run when the other instances can read that the lane is free
+	done   chan struct{} // closed by endReleased
 }
 
 // NewShared returns the leaser of one instance. The leaser does nothing before Run.
@@ -183,7 +183,7 @@ func NewShared(cfg SharedConfig) *Shared {
 	return s
 }
 
-// Instance returns the unique id of this instance: its name or host, and a suffix that no other run has.
+// Instance returns the id of this instance: its name or host, and a random suffix for this run.
 func (s *Shared) Instance() string { return s.self.id }
 
 // Run takes part in the division of lanes until ctx ends, and then leaves.

@@ -68,7 +68,7 @@ func (t Table) supersedes(known Table) bool {
 
 // merge returns the stored table with the newer claims of the known table. Lost reports whether there are such claims.
 // The stored table lacks these claims if a client's message hid the last good table from an instance, and that instance
-// wrote an older table back. The lanes of these claims have working owners.
+// wrote an older table back. The lanes of these claims may have working owners.
 func (t Table) merge(known Table) (merged Table, lost bool) {
 	merged = t.clone()
 	for lane, c := range known.Lanes {
@@ -85,7 +85,7 @@ func (c Claim) laterThan(other Claim) bool {
 	return c.Epoch > other.Epoch || c.Epoch == other.Epoch && c.Instance == "" && other.Instance != ""
 }
 
-// equal compares the contents of two tables.
+// equal reports whether two tables have the same instances and claims.
 func (t Table) equal(other Table) bool {
 	return maps.EqualFunc(t.Instances, other.Instances, func(a, b Instance) bool {
 		return a.Name == b.Name && a.Place == b.Place && a.Started == b.Started && a.Joined == b.Joined &&

@@ -17,7 +17,7 @@ const (
 	// readInterval is the interval at which an instance reads the counters. It is shorter than beatInterval: the sooner
 	// an instance reads a beat, the sooner it detects that the next beat is missing.
 	readInterval = beatInterval / 2
-	// retryInterval is the pause after a failed round.
+	// retryInterval is the pause after a failed round, unless the stream is full.
 	retryInterval = 250 * time.Millisecond
 	// offlineInterval is the interval at which an instance without a connection checks the connection, in case nats.go
 	// does not report that the connection is up again.
