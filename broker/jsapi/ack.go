@@ -58,8 +58,9 @@ const NobodyListens = "nobody listens on the subject"
 
 var unavailableAck = Ack{Code: CodeUnavailable, Description: NobodyListens}
 
-// ParseAck parses the answer to a publish. Ok is false for an answer that comes neither from a stream nor from the
-// server. An acknowledgement must have a sequence of at least one.
+// ParseAck parses the answer to a publish. Ok is false for an answer that has neither the form of a stream's answer nor
+// that of the server's. A client that knows the inbox can forge both forms. An acknowledgement must have a sequence of
+// at least one.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -93,8 +94,8 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	return ack, ack.Stream != "" && ack.Sequence > 0
 }
 
-// AckOf parses the answer to a publish into a stream. Ok is false if neither this stream nor the server has written the
-// answer. Then a client has published to the inbox of the publish.
+// AckOf parses the answer to a publish into a stream. If ok is false, neither this stream nor the server has written
+// the answer: a client has published to the inbox of the publish.
 func AckOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
 	ack, ok = ParseAck(m)
 	return ack, ok && (ack.Stream == stream || ack.Stream == "" && ack.Refused())

@@ -11,11 +11,11 @@
 //
 //   - Ask accepts an answer only if its type belongs to the request. A client that knows the inbox can make the server
 //     deliver other answers there.
-//   - Only ParseAck parses acknowledgements. It accepts only answers of a stream or of the server. AckOf accepts only
-//     answers of a given stream or of the server.
+//   - Only ParseAck parses acknowledgements. It accepts only answers in the form of a stream's or the server's answers.
+//     AckOf accepts only answers in the form of a given stream's or the server's answers.
 //   - Only Outcome classifies the answers to a publish. Only this package lists the error codes that
 //     the broker receives.
 //   - Only RefusedOperation, RefusedSubject and WatchRefusal interpret the server's permission errors.
 //   - A list of streams is complete, and includes the names of the streams without a leader.
-//   - Only Retry repeats a request. The caller decides what a failure means.
+//   - In this package, only Retry repeats a request. The caller decides what a failure means.
 package jsapi

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// FuzzParseAck parses any answer, since a subscriber to a target can send any. ParseAck agrees with the JSON decoder.
+// FuzzParseAck parses any answer, because a subscriber to a target can send any. ParseAck agrees with the JSON decoder.
 // An accepted answer has the name of a stream, or the code of a refusal.
 func FuzzParseAck(f *testing.F) {
 	for _, body := range []string{

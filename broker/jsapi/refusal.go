@@ -42,7 +42,7 @@ func RefusedSubject(err error) (subject string, ok bool) {
 const refusalPollInterval = 10 * time.Millisecond
 
 // WatchRefusal returns a context for a request on a subject. When the server refuses the request, the context ends,
-// with the refusal as its cause. WatchRefusal polls the connection's last error, since the connection's error handler
+// with the refusal as its cause. WatchRefusal polls the connection's last error, because the connection's error handler
 // belongs to another package. The caller must call stop, which ends the polling.
 func WatchRefusal(ctx context.Context, conn *nats.Conn, subject string) (watched context.Context, stop func()) {
 	watched, refuse := context.WithCancelCause(ctx)

@@ -78,8 +78,8 @@ type Reply struct {
 	Err error // the reason why there is no answer; nil if there is one
 }
 
-// ReplyOf returns the reply to a publish into a stream. Ok is false if neither this stream nor the server has written
-// the answer. Then a client has published to the inbox of the publish, and the stream's own answer may still come.
+// ReplyOf returns the reply to a publish into a stream. If ok is false, neither this stream nor the server has written
+// the answer: a client has published to the inbox of the publish, and the stream's own answer may still come.
 func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):

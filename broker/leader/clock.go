@@ -19,7 +19,7 @@ const (
 // about 100 µs on a local network. The timestamp of a message that was just stored also gives such a bound, without a
 // request.
 //
-// Steps of the local wall clock do not matter, because Clock uses only differences of the monotonic clock. The
+// Steps of the local wall clock do not change the estimate, which uses only differences of the monotonic clock. The
 // monotonic clock stops while a machine is suspended: see [Clock.Suspended].
 //
 // A Clock is not safe for concurrent use.
@@ -77,9 +77,10 @@ func (c *Clock) Record(a Answer) {
 	c.prove(c.answerOffset, a.Received)
 }
 
-// Observe records the timestamp of a message that was just received. It ignores an old message, which proves nothing.
-// It also ignores a message that was stored before the last answer: another leader, or this leader before a correction
-// of its clock, may have stamped that message with a time ahead of the leader's present time.
+// Observe records the timestamp of a message that was just received. It ignores a message that is older than freshness,
+// because its bound would be too low. It also ignores a message that was stored before the last answer: another leader,
+// or this leader before a correction of its clock, may have stamped that message with a time ahead of the leader's
+// present time.
 func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
 	if offset := c.Offset(stored, received); c.answered && sequence > c.lastSeq && offset > c.answerOffset-freshness {
 		c.prove(offset, received)
@@ -116,8 +117,9 @@ func (c *Clock) Now(local time.Time) (now Time, proven bool) {
 	return At(c.base.Round(0).Add(mono + offset)), proven
 }
 
-// Suspended reports whether the wall clock and the monotonic clock have diverged since the last answer, because the
-// machine was suspended. The estimate of the leader's time may then be wrong.
+// Suspended reports whether the wall clock and the monotonic clock have diverged by more than a second since the last
+// answer: the machine was suspended, or the wall clock was set. After a suspension, the estimate of the leader's time
+// is wrong.
 func (c *Clock) Suspended(local time.Time) bool {
 	const tolerance = time.Second
 	drift := local.Round(0).Sub(c.answeredAt.Round(0)) - local.Sub(c.answeredAt)

@@ -11,12 +11,11 @@
 // # When the leaders' clocks differ
 //
 // The leader of the first stream fixes the due time. The clock of the last stream's leader decides whether the due time
-// has come. The last stream is a level, or the timers' stream for a round that follows within seconds. So if the first
-// leader's clock is behind the last leader's clock, the delivery is early by the difference. If the first leader's
-// clock is ahead, the delivery is late by the difference. Streams in between do not matter: each leader measures the
-// remaining time by its own clock, so the next stream corrects an error. A message that stays in one stream is not
-// affected. A difference of the clocks causes no duplicate. It loses or repeats no round of a series, because the
-// schedule determines the times of rounds.
+// has come. So if the first leader's clock is behind the last leader's clock, the delivery is early by the difference.
+// If the first leader's clock is ahead, the delivery is late by the difference. Streams in between do not matter: each
+// leader measures the remaining time by its own clock, so the next stream corrects an error. A message that stays in
+// one stream is not affected. A difference of the clocks causes no duplicate. It loses or repeats no round of a series,
+// because the schedule determines the times of rounds.
 //
 // # Comparisons of clocks
 //
@@ -33,5 +32,6 @@
 // (timer/role/examine.go, inspect/whereabouts.go), a schedule of the server with a later change by a client
 // (timer/schedules/takeover.go), and the times of records in a search (journal/search.go). The time from which on all
 // messages are sealed is a server's time, or at first the time of the process that provisioned the streams
-// (streams/secret.go). Package lease compares each instance's clock only with itself.
+// (streams/secret.go). Package lease measures each duration by one instance's clock. It compares the clocks of two
+// instances only to find the younger of two instances with one name or place.
 package leader

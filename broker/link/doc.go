@@ -5,7 +5,7 @@
 //
 // # Invariants
 //
-//   - While Watch runs, ControlUp and Online call no method of a connection.
+//   - ControlUp and Online call no method of a connection.
 //   - Except for reads of timers, each request to JetStream goes to a stream's leader: a lagging replica may answer a
 //     direct get. Timers are read by direct gets, on the connection Links.Read: see package timer/role.
 //

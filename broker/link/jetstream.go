@@ -13,11 +13,11 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// JetStream is the JetStream API on the control connection. It records whether the API answers.
+// JetStream is the JetStream API on the control connection. It records whether the API answers the requests of Sample.
 type JetStream struct {
 	JS         jetstream.JetStream
 	API        jsapi.Client
-	unanswered atomic.Bool   // the last request got no answer
+	unanswered atomic.Bool   // a request got no answer, and no later request has succeeded
 	recovered  chan struct{} // capacity 1; has a value if JetStream answers again
 }
 
@@ -38,7 +38,7 @@ func (j *JetStream) Sample(ctx context.Context, stream string) (lane.Sample, err
 // Recovered returns a channel that has a value when JetStream answers again. It is never closed.
 func (j *JetStream) Recovered() <-chan struct{} { return j.recovered }
 
-// recordAnswer records whether JetStream has answered a request that returned err.
+// recordAnswer records whether a request that returned err succeeded, or got no answer.
 func (j *JetStream) recordAnswer(err error) {
 	var api *jetstream.APIError
 	switch {

@@ -64,7 +64,7 @@ func (l *States) ControlUp() bool { return l.control.up.Load() }
 
 func (l *States) states() []*state { return []*state{&l.write, &l.deliver, &l.control} }
 
-// Online reports whether the connections to the lanes and to the targets are up, so that the broker can publish.
+// Online reports whether the connections are up on which the broker publishes: Write and Deliver.
 func (l *States) Online() bool { return l.write.up.Load() && l.deliver.up.Load() }
 
 // Refresh reads the states from the connections. It may block. It must not be called after Watch.
@@ -74,7 +74,8 @@ func (l *States) Refresh() {
 	}
 }
 
-// Watch updates the states until ctx ends. It calls onUp each time a connection is up again.
+// Watch updates the states until ctx ends. It calls onUp at least once each time a connection is up again. Several
+// calls may run at the same time.
 func (l *States) Watch(ctx context.Context, onUp func()) {
 	var watching sync.WaitGroup
 	for _, s := range l.states() {

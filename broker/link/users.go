@@ -12,7 +12,8 @@ import (
 )
 
 // Users returns the names of the connections' users, sorted and without duplicates. It returns nil if the name of a
-// user is unknown. A name is unknown if the connection uses a token, or if the server has no authentication.
+// user is unknown. For example, a name is unknown if the connection uses a token, or if the server has no
+// authentication.
 func (l Links) Users() []string {
 	var names []string
 	for _, nc := range []*nats.Conn{l.Read, l.Write, l.Deliver, l.Control} {
