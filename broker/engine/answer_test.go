@@ -30,7 +30,7 @@ func TestAfterStore(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		sent    publish
-		request message.Request // due in ten seconds
+		request message.Request // due in ten seconds unless it has a due time
 		tries   int
 		answer  storeAnswer
 		want    string
@@ -71,7 +71,7 @@ func TestAfterStore(t *testing.T) {
 	}
 }
 
-// TestAfterCheck: a copy counts only if this broker wrote it. A request without an answer is repeated.
+// TestAfterCheck: a copy counts only if a broker wrote it. After a failed read of the copy, the worker backs off.
 func TestAfterCheck(t *testing.T) {
 	f := &flight{request: message.Request{Due: after(time.Second)}}
 	for _, tt := range []struct {

@@ -7,7 +7,7 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file carries out the steps on which decide.go has decided.
+// This file carries out the steps of messages.
 
 // proceed decides the next step of a message, and carries it out.
 func (w *worker) proceed(f *flight, m moment) {
@@ -20,8 +20,7 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// setOverdue records the time since which a message is overdue. A step that only repeats a request keeps the recorded
-// time.
+// setOverdue records the time since which a message is overdue. Any other step keeps the recorded time.
 func (w *worker) setOverdue(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
@@ -108,8 +107,8 @@ func (w *worker) end(f *flight) {
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// If the message has moved to wait for a send time, the next commit removes the message. Otherwise, a crash could
-	// repeat the message, and the duplicate would reserve another send time.
+	// If the message has moved to wait for a send time, the next commit removes the message: after a crash, a duplicate
+	// would reserve another send time.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Reservation != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
@@ -119,8 +118,8 @@ func (w *worker) end(f *flight) {
 }
 
 // awaitKey handles a message whose seal has an unknown key. Another instance that has just started may have created the
-// key. So the message waits until this instance has read the secrets once more. If the key is still unknown then, the
-// seal counts as forged.
+// key. So the message waits until this instance has read the secrets once more. If the key is still unknown then, or if
+// too many messages wait (maxKeyWaits), the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.beginKeyWait(f, local) && !w.engine.Keys.ReadSince(f.keyWait.since, local) {

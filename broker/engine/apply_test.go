@@ -154,7 +154,8 @@ func TestRefusedDeadLetterIsRepeated(t *testing.T) {
 	}
 }
 
-// TestSilencesAreCounted: consecutive silences are counted, and a refusal resets the count.
+// TestSilencesAreCounted: each silence is counted. The loss of the connection neither counts as a silence nor resets
+// the count.
 func TestSilencesAreCounted(t *testing.T) {
 	now := time.Now()
 	w := tenSecondWorker(t, now)

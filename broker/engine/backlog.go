@@ -7,12 +7,11 @@ import (
 )
 
 const (
-	// A message that is overdue by at least backlogLate counts as long overdue: it was delayed by an outage. A smaller
-	// lateness may have a harmless cause: the lane was sending earlier messages.
+	// A message that is overdue by at least backlogLate counts as long overdue: an outage has probably delayed it. A
+	// smaller lateness may have a harmless cause: the lane was sending earlier messages.
 	backlogLate = time.Second
-	// backlogWait is the time for which due messages wait for messages of other lanes that are due earlier, and then for
-	// the next overdue message of their own lane. In the intake, messages that are due earlier may also be behind them in
-	// the stream.
+	// backlogWait is the time for which due messages wait for messages of other lanes that are due earlier. In a lane with
+	// a delay, they then wait until no overdue message of their own lane was read for another backlogWait.
 	backlogWait = time.Second
 	// answerWait is the maximum time for which a lane whose memory is full waits for the answers to its publishes. Most
 	// targets answer within a few milliseconds. A silent target would keep the lane full for five seconds.
@@ -21,13 +20,15 @@ const (
 
 // backlog keeps the order of a lane after an outage. It sends overdue messages by due time, the earliest first:
 //
-//   - Within a level or a retry lane, the order is strict for any number of messages. Except for messages from a
-//     crowded intake (holdOrSpill), a message is due no earlier than the lane's delay, less the lookahead, after it was
-//     stored. So if the last message read was stored at t, every message that is due before t plus the delay, less the
-//     lookahead, has been read. Only such messages are sent, unless the memory is full.
-//   - The intake may have messages with any due times, in any order. In the intake, only the messages that the worker
-//     reads before it sends the first message are in order. These are as many as fit into memory (Config.HoldMessages
-//     and HoldBytes), and as the worker reads within backlogWait.
+//   - Within a level or a retry lane, any number of messages is in order. Usually, a message is due no earlier than the
+//     lane's delay, less the lookahead, after it was stored. So if the last message read was stored at t, every message
+//     that is due before t plus the delay, less the lookahead, has been read. Only such messages are sent, unless the
+//     memory is full. Exceptions are messages from a crowded intake (holdOrSpill), messages that were due when they
+//     moved to their home (rates.go), and messages whose wait in a retry lane is shorter than the lane's delay
+//     (deferStep).
+//   - A lane without a delay, such as the intake, may have messages with any due times, in any order. Only the messages
+//     that the worker reads before it sends the first message are in order. These are as many as fit into memory
+//     (Config.HoldMessages and HoldBytes), and as the worker reads within backlogWait.
 //   - Lanes that begin or reconnect at the same time, and have long overdue messages, send these messages in one order
 //     by due time, with a tolerance of watermarkStep (watermark.go). After backlogWait, each lane keeps only its own
 //     order.
@@ -39,10 +40,11 @@ const (
 //
 // The backlog opens in three cases: a worker begins, no message could be sent, or a long overdue message is read. While
 // the backlog is open, all due messages wait on the wheel, which orders them. The backlog closes when the worker has
-// read all overdue messages and, if one was long overdue, has sent all due messages. After backlogWait, a level or a
-// retry lane first leaves the order with other lanes, and waits once more. Any other backlog closes then. A lane
-// without long overdue messages waits for no other lane after it has read all overdue messages. A lane whose memory is
-// full waits for answers, which free memory, for at most answerWait.
+// read all overdue messages and, if one was long overdue, has sent all due messages. After backlogWait, a backlog that
+// has read all overdue messages closes, and so does the backlog of a lane without a delay. Any other backlog leaves the
+// order with other lanes, and closes when no overdue message was read for another backlogWait. A lane without long
+// overdue messages waits for no other lane after it has read all overdue messages. A lane whose memory is full waits
+// for answers, which free memory, for at most answerWait.
 type backlog struct {
 	watermark *watermark
 	wake      func() // wakes the loop; may be called from any goroutine
@@ -137,9 +139,9 @@ func (b *backlog) sendable(
 	return until, wait
 }
 
-// hasAnswers reports whether a full lane may send further messages: half of its messages are answered, or answerWait
-// has passed. The lane does not wait a second time for answers that did not come within answerWait. Otherwise, a silent
-// target would stop the lane for as long as one of the target's messages is in flight.
+// hasAnswers reports whether a full lane may send further messages: at most half of its messages wait for an answer, or
+// answerWait has passed. The lane does not wait a second time for answers that did not come within answerWait.
+// Otherwise, a silent target would stop the lane for as long as one of the target's messages is in flight.
 func (b *backlog) hasAnswers(f *flights, local time.Time) bool {
 	b.slowAnswers = min(b.slowAnswers, f.unanswered)
 	if f.unanswered-b.slowAnswers > (f.count-b.slowAnswers)/2 {

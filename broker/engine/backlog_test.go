@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestBacklogOpens: a backlog opens when the lane reads a long overdue message, or could not send for some time.
+// TestBacklogOpens: a backlog opens when the lane reads a long overdue message, or cannot send.
 func TestBacklogOpens(t *testing.T) {
 	local := time.Now()
 	b := newBacklog(new(watermark), func() {})
@@ -26,8 +26,8 @@ func TestBacklogOpens(t *testing.T) {
 	}
 }
 
-// TestBacklogOfALevel: a message is sent only if it is due before all messages that are not read yet, or after
-// backlogWait.
+// TestBacklogOfALevel: a message is sent only if it is due before all messages that are not read yet, if the memory is
+// full, or after backlogWait.
 func TestBacklogOfALevel(t *testing.T) {
 	local, now := time.Now(), epoch.Add(2*time.Hour)
 	r, f := hourlyReading(), newTestFlights()

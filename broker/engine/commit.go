@@ -44,10 +44,10 @@ func (a commitAnswer) handle(w *worker, m moment) {
 // safeToCommit reports whether the lease is held and the consumer is believed alive. It sends no request.
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
-// drain ends the work on a lane, so that the next owner repeats no delivery. The reader must have stopped. Drain waits
-// for outstanding answers, and for the removal of the entries of timers whose messages have arrived. Then it commits,
-// and deletes the messages above the cursor that have arrived. The lease may be released only after drain has returned.
-// Drain takes at most the grace period.
+// drain ends the work on a lane, so that the next owner repeats no delivery unless the grace period is too short. The
+// reader must have stopped. Drain waits for outstanding answers, and for the removal of the entries of timers whose
+// messages have arrived. Then it calls lastCommit. The lease may be released only after drain has returned. Drain takes
+// at most the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
 	w.engine.Deliver.Recall(w)
@@ -82,7 +82,8 @@ func (w *worker) outstanding() bool {
 	return w.flights.unanswered > 0 || w.commits.running || len(w.timers.required)+len(w.timers.queue) > 0
 }
 
-// lastCommit removes from the lane every message that has arrived, and no other message.
+// lastCommit commits every message that has arrived, including the messages above the cursor. It commits nothing if
+// another instance may own the lane already.
 func (w *worker) lastCommit(ctx context.Context) error {
 	cursor := &w.reading.cursor
 	if w.commits.upToDate(cursor) {
@@ -91,7 +92,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	select {
 	case <-w.lease.Done():
 		if !w.lease.Held() {
-			return nil // another instance may own the lane already, and deliver the uncommitted messages again
+			return nil // the next owner may deliver the uncommitted messages again
 		}
 	default:
 	}

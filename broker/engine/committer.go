@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// After a commit, a lane waits commitShare times as long as the purge took, but at least minCommitInterval and at most
-	// maxCommitInterval. With 200,000 distinct targets, one purge takes 12 ms, and delays the stream's writers.
+	// After a commit, a lane waits commitShare times as long as the purge and the check before it took, but at least
+	// minCommitInterval and at most maxCommitInterval. With 200,000 distinct targets, one purge takes 12 ms, and delays
+	// the stream's writers.
 	minCommitInterval = 100 * time.Millisecond
 	maxCommitInterval = 5 * time.Second
 	commitShare       = 50
@@ -49,7 +50,7 @@ type committer struct {
 
 	committed    uint64    // the sequence up to which the lane is committed
 	earliest     time.Time // local; the earliest time of the next commit
-	movedAt      time.Time // local; when a commit last moved the cursor, or deleted messages above the cursor
+	movedAt      time.Time // local; the time from which stuckAfter counts
 	running      bool      // a commit is in progress
 	judge        *lane.Judge
 	waitingSince time.Time // local; when messages began to wait for a commit; zero while none waits
@@ -74,7 +75,7 @@ type commit struct {
 type commitAnswer struct {
 	commit
 	sample lane.Sample   // the stream's state before the purge
-	took   time.Duration // the duration of the purge
+	took   time.Duration // the duration of the purge and of the check before it
 	err    error
 }
 

@@ -14,7 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCommitsAreDue: commits run one at a time, at most every 100 ms, and at most a fiftieth of the time.
+// TestCommitsAreDue: commits run one at a time. The wait between two commits is fifty times the duration of the first,
+// but at least 100 ms and at most 5 s.
 func TestCommitsAreDue(t *testing.T) {
 	r, local := hourlyReading(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)

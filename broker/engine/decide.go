@@ -24,11 +24,12 @@ const (
 	// A message may leave a level lookahead before the end of the level's delay, so that the message is on the wheel in
 	// time. The lookahead must be far below the shortest level, so that messages do not circle.
 	lookahead = 50 * time.Millisecond
-	// hopSlack is the part of the lookahead that the publish of a hop may take. A message may hop into a level whose delay
-	// is longer than the remaining time by at most hopSlack. Without hopSlack, a message with a remaining time of 2h less
-	// a millisecond would take six hops.
+	// hopSlack is the part of the lookahead that the publish of a hop may take. Except in holdOrSpill, a message may hop
+	// into a level only if the level's delay is longer than the remaining time by at most hopSlack. Without hopSlack, a
+	// message with a remaining time of 2h less a millisecond would take six hops.
 	hopSlack = lookahead / 2
-	// newerFormatRetry is the interval at which a message of a newer format is checked again.
+	// newerFormatRetry is the interval at which the worker offers its lane again to an instance that can read a message of
+	// a newer format: see lease.Lease.Decline.
 	newerFormatRetry = time.Minute
 	// minSpill is the remaining time below which a message is held in memory even when memory is short.
 	minSpill = 250 * time.Millisecond
@@ -122,17 +123,17 @@ func afterProblem(m moment, f *flight) step {
 	return step{kind: dead, problem: f.problem}
 }
 
-// holdOrSpill holds a message in memory until a time, or moves the message into a level if the memory of the intake is
-// short. Messages that are far from due must not stop the intake from reading, because nearly due messages may follow
-// them in the stream.
+// holdOrSpill holds a message in memory until a time. In a lane without a delay, such as the intake, it moves the
+// message into a level if memory is short: messages that are far from due must not stop the reading of the lane,
+// because nearly due messages may follow them in the stream.
 //
 // The message moves into the longest level that fits. If no level fits, it moves into the shortest level, but only if
-// that level is read without a pause (see readAhead). If the reading of the level paused, the message would wait behind
-// messages that are due later. A message that is nearly due, or for which neither level is suitable, is held. If the
-// held messages fill the memory, the intake stops reading until a message is due.
+// that level is read without a pause (see readAhead). In another level, the message could wait behind messages that are
+// due later. A message that is nearly due, or for which neither level is suitable, is held. If the held messages fill
+// the memory, the lane is not read until memory is free.
 //
-// A lane with a delay never spills. Its messages have similar due times, so when memory is short, the lane only pauses
-// its reading.
+// A lane with a delay never spills: its messages leave in about the order in which they are stored, so its reading may
+// pause.
 func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	remaining := at.Sub(m.now)
 	if p.delay > 0 || !m.crowded || remaining < minSpill {
@@ -159,10 +160,10 @@ func (p plan) smallerLevel(level levels.Level, refusedBy string) levels.Level {
 }
 
 // overdueSince returns the time since which a message with the next step s is overdue. Ok is false if the message is
-// not overdue.
+// not overdue. The special cases:
 //
 //	a message in a retry lane                          overdue from its due time on
-//	a message that waited for its target's rate        overdue from its reserved send time on
+//	a message in a level that waited for its rate      overdue from its reserved send time on
 //	a message that waited for the end of a pause       overdue from the resumption on
 //	a message that only a newer broker can read        overdue from the end of the lane's delay on
 func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {

@@ -22,8 +22,9 @@ const (
 	stalledReason = "its target accepts no more at the moment: it is slow or silent, or many messages wait for it"
 )
 
-// judgeSilence returns a refusal if the result is at least the silentTries-th silence in a row. It returns any other
-// result unchanged. A silence is a timeout of a target that should acknowledge: see package deliver.
+// judgeSilence returns a refusal if the result is at least the silentTries-th silence in a row; f.silences already
+// counts it. It returns any other result unchanged. A silence is a timeout of a target that should acknowledge: see
+// package deliver.
 func judgeSilence(f *flight, r deliver.Result) deliver.Result {
 	if isSilence(r) && f.silences >= silentTries {
 		return deliver.Result{Outcome: deliver.Refused,
@@ -36,15 +37,15 @@ func isSilence(r deliver.Result) bool {
 	return r.Outcome == deliver.Unknown && errors.Is(r.Err, acks.ErrTimeout)
 }
 
-// afterDelivery decides after a delivery has ended. Wait is the time from now until deliver.Result.RetryAt: the send
-// time that the target's rate has reserved, or the end of a stall.
+// afterDelivery decides after a delivery has ended. Wait is the time from now until deliver.Result.RetryAt, which only
+// the outcomes Paced and Stalled have: the reserved send time, or the end of a stall.
 func afterDelivery(p plan, m moment, f *flight, r deliver.Result, wait time.Duration) step {
 	switch r.Outcome {
 	case deliver.Delivered:
 		return step{kind: arrive}
 	case deliver.Unknown: // the target may have the message: repeat the delivery under the same id
 		if errors.Is(r.Err, deliver.ErrHalted) {
-			return step{kind: hold, at: f.nextAttempt()} // the target was just paused or resumed: decide again, by due time
+			return step{kind: hold, at: f.nextAttempt()} // the target is paused: decide again
 		}
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
@@ -74,8 +75,8 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, wait time.Dura
 	panic("bug: unknown outcome of a delivery")
 }
 
-// refusedByTarget returns the step after a refusal. The message moves into a retry lane. After the last attempt, it
-// becomes a dead letter.
+// refusedByTarget returns the step after a refusal. The message moves into a retry lane. It becomes a dead letter after
+// the last attempt, and if it would expire before the next attempt.
 func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	attempts := f.request.Attempts + 1
 	maxAttempts, waits := p.maxAttempts(f.request), p.retryRules.Lookup(f.request.Target, p.retries).Levels()

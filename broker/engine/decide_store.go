@@ -15,8 +15,8 @@ import (
 // storeAnswer is the answer of one of our streams to a publish, or the reason why there is no answer.
 type storeAnswer struct {
 	ack   jsapi.Ack
-	err   error // the reason why no answer came; nil if an answer came
-	local bool  // the local NATS client has refused the publish, and has sent nothing
+	err   error // the reason why no answer came; nil if an answer came or local is true
+	local bool  // ack is not from the stream: the NATS client has sent nothing, or nothing listens on the subject
 }
 
 // refusal reports whether the answer proves that the stream has not stored the message.
@@ -24,9 +24,9 @@ func (a storeAnswer) refusal() bool {
 	return a.err == nil && a.ack.Outcome().NotStored()
 }
 
-// afterStore decides after one of our streams has answered a publish, or after a timeout. After a timeout, the worker
-// publishes the same message again under the same id; this does not count as an attempt. Sent is the publish; f.sent is
-// nil after a refusal.
+// afterStore decides after one of our streams has answered a publish, or has not answered. If the stream may have
+// stored the message, the worker publishes the same message again under the same id; this does not count as an attempt.
+// Sent is the publish; f.sent is nil after a refusal.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
 	case a.refusal():
@@ -51,10 +51,10 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 	return s
 }
 
-// afterRefusal decides after a refusal by one of our streams. An attempt counts only when it is stored. So a message
-// that no retry lane accepts is delivered again from its present lane, until the target or a retry lane accepts the
-// message. If a stream refuses the dead letter after the last attempt, the message is also delivered again: the target
-// may accept the message before there is room for the letter.
+// afterRefusal decides after a refusal by one of our streams. An attempt counts only when it is stored. So if the retry
+// lane refuses a message, the message is delivered again from its present lane, until the target or a retry lane
+// accepts it. If a stream refuses the dead letter after the last attempt, the message is also delivered again: the
+// target may accept the message before there is room for the letter.
 func afterRefusal(p plan, m moment, f *flight, sent *publish, refusal jsapi.Ack) step {
 	tooLarge := refusal.Code == jsapi.CodeTooLarge
 	s := backOffStep(m, f)
@@ -62,9 +62,9 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, refusal jsapi.Ack)
 	case hop:
 		_, hasSmaller := p.ladder.ShorterLevel(sent.level)
 		switch {
-		case !f.nextAttempt().After(m.now): // due by now: no hop is needed
+		case !f.nextAttempt().After(m.now): // due by now: decide again
 			return nextStep(p, m, f)
-		case tooLarge && f.request.Reservation != "": // the lane is the home of the message's rate, and may hold the message
+		case tooLarge && f.request.Reservation != "": // the message waits here for its reserved send time
 			return step{kind: hold, at: f.nextAttempt()}
 		case tooLarge:
 			return step{kind: dead, problem: tooLargeForLevels(f)}
@@ -101,8 +101,8 @@ func tooLargeForLevels(f *flight) *message.Problem {
 }
 
 // afterCheck decides after a stream has reported a duplicate, and the worker has read the stream's copy. Ours is true
-// if this broker wrote the copy. If it did not, a client has used the id before, and the worker publishes the message
-// under another id. In the worst case, the stream then stores a duplicate.
+// if a broker wrote the copy. If Ours is false, a client has used the id before, or the copy is already removed, and
+// the worker publishes the message under another id. In the second case, the message may be delivered twice.
 func afterCheck(m moment, f *flight, ours bool, err error) step {
 	switch {
 	case err != nil:
@@ -122,10 +122,10 @@ func repeatLater(m moment, f *flight, err error) step {
 	return backOffStep(m, f)
 }
 
-// backOffStep returns the step that waits for a backoff. The backoff grows from 50 ms to 3.2 s. In a lane with
-// thousands of messages in memory, the backoff grows further, up to a millisecond for each message. So a lane repeats
-// at most about one publish each millisecond, and the repetitions do not overload a full server. If the message is due
-// earlier, the backoff ends when the message is due: the target may accept a message that no level accepts.
+// backOffStep returns the step that waits for a backoff. The backoff grows from 50 ms to 3.2 s. After that, in a lane
+// with thousands of messages in memory, the backoff is a millisecond for each message. So the lane repeats about one
+// publish each millisecond, and the repetitions do not overload a full server. If the message is due earlier, the
+// backoff ends when the message is due: the target may accept a message that no level accepts.
 func backOffStep(m moment, f *flight) step {
 	at := m.now.Add(backOffTime(f.tries, m.inMemory))
 	if due := f.nextAttempt(); due.After(m.now) && due.Before(at) {

@@ -78,8 +78,8 @@ func TestNothingFiresUnproven(t *testing.T) {
 	}
 }
 
-// TestRepeatsUnchanged: if a stream may have stored a message, the next step is to repeat the publish, even if the
-// message is due or has expired.
+// TestRepeatsUnchanged: if a stream may have stored a message, the next step is to repeat the publish or to check the
+// stored copy, even if the message is due or has expired.
 func TestRepeatsUnchanged(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	for duplicate, want := range map[uint64]string{0: "repeat", 7: "check"} {

@@ -67,10 +67,11 @@
 //
 // # Decisions
 //
-// All decisions are made in the places that this table lists. apply.go, store.go and fire.go only record facts for the
-// decisions, such as a refusal or a silence.
+// This table lists where each decision about a message is made. apply.go, store.go and fire.go only record facts for
+// the decisions, such as a refusal or a silence.
 //
 //	a message is read or due     decide.go: nextStep
+//	a due message may be sent    parking.go: fireOrPark; rates.go: fireAtHome
 //	a level refuses a hop        decide_store.go: afterRefusal; decide.go: smallerLevel
 //	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, or LimitReached for an account or a server
 //	a target does not answer     deliver/evidence.go: whether the message counts as delivered;
@@ -97,33 +98,34 @@
 //
 //   - A message is removed from a lane only after the next stream, or the target, has acknowledged it. Core subscribers
 //     do not acknowledge. For them, a message counts as delivered if the server has taken it and no refusal comes (see
-//     package deliver). In all other cases the message stays in its lane.
-//   - A message leaves a level only when the level's delay, less the lookahead, has passed. The lookahead is far below
-//     the smallest level. So a message takes as few hops as the ladder allows, and never circles. A message that is due
-//     before the end of its level, because the intake was crowded, fires when it is due.
+//     package deliver). The marker of a timer is also removed when the timer is replaced, cancelled or settled. In all
+//     other cases the message stays in its lane.
+//   - A message hops from a level to another level only when the delay of its level, less the lookahead, has passed.
+//     The lookahead is far below the smallest level, so no message circles. A message that is due earlier, because the
+//     intake was crowded, fires when it is due, or moves to the home of its rate then.
 //   - The due time travels with the message. Any ladder may continue a chain of hops that another ladder began, so
 //     levels may be added and removed.
 //   - A message fires only with a proof that the clock of the lane's leader has reached the due time: see leader.Clock.
 //     The leader of the first stream stamped the due time. The clocks of leaders are assumed to agree, as NTP keeps
 //     them.
 //   - A commit removes only messages that have arrived, and only from the same incarnation of the stream that they were
-//     read from (its history). Before a purge (plainLane.commit and pausedLane.commit, which only
-//     carryOut calls), the lease must be held and the consumer alive
-//     (safeToCommit), and the leader must have shown that history within confirmedFor (carryOut, lane.Judge). The
-//     reader must not have skipped a message (package lane). The lane of timers is not purged: its commit stores a
-//     cursor.
-//   - No message is sent to a paused target. parking.go checks this for each due message. The deliverer checks the
-//     pauses once more, under its lock. It returns messages that were decided before the pause, and the worker decides
-//     about them again.
+//     read from (its history). Before a purge (plainLane.commit and pausedLane.commit, which only carryOut calls), the
+//     lease must be held and the consumer alive (safeToCommit), and the leader must have shown that history within
+//     confirmedFor (carryOut, lane.Judge). The reader must not have skipped a message (package lane). The lane of
+//     timers is not purged: its commit stores a cursor.
+//   - An instance that has applied a pause sends no message to the paused targets. parking.go checks this for each due
+//     message. The deliverer checks the pauses once more, under its lock. It returns messages that were decided before
+//     the pause, and the worker decides about them again.
 //   - For each bucket of a rate, one instance sends all messages, and reserves a send time for each: see rates.go.
+//     PROTOCOL.md lists the exceptions under "Limits".
 //   - An attempt counts when a retry lane, or the stream of dead letters, has stored the message with the attempt. If
-//     no retry lane accepts the message, the attempt does not count. A target's stream that is at a limit of its own
+//     that stream refuses the message, the attempt does not count. A target's stream that is at a limit of its own
 //     (10077) has refused. A limit of the account or the server is no refusal by the target. A stream that should
 //     acknowledge a delivery, and does not answer, has not refused; three such silences in a row count as one refusal.
 //     A service that does not reply in time has refused.
-//   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
-//     the worker has read the stored message, and only if that message is ours. Otherwise the message is published
-//     under an unguessable id.
+//   - Every hop of a message has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after the worker
+//     has read the stored message, and only if that message is ours. Otherwise the message is published under an
+//     unguessable id.
 //   - A message below delaysys or delaydead counts only with our seal (message.Keys). An answer counts only if its
 //     subject has the token of its publish (package acks). An acknowledgement by a lane counts only if it names the
 //     lane's stream.

@@ -45,7 +45,7 @@ type Engine struct {
 	watermark  watermark
 	roster     roster
 	ownsPaused atomic.Bool   // this instance owns the stream of paused messages
-	ready      chan struct{} // closed when every lane that this instance owns is being read
+	ready      chan struct{} // see Ready
 
 	Services         // set by Run before the first lane is worked
 	budget   *budget // set by Run
@@ -83,8 +83,8 @@ func New(cfg Config) *Engine {
 }
 
 // Run works the lanes until ctx ends. Then it waits for outstanding answers and commits, so that the next owners repeat
-// no delivery. Run must be called once. Its error joins the errors of the lanes: ErrGrace if answers were outstanding
-// at the end of the grace period, and the error of a failed last commit.
+// no delivery. Run must be called once. Its error joins the errors of the lanes at the end: ErrGrace, and the errors of
+// failed last commits and of failed releases of leases.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
 	e.Services, e.budget = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))
@@ -103,7 +103,8 @@ func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) erro
 	return errors.Join(errs...)
 }
 
-// Ready returns a channel that is closed when every lane that this instance owns is being read.
+// Ready returns a channel that is closed when every lane is being read by this instance or owned by another one. The
+// channel stays open if Run's context ends first.
 func (e *Engine) Ready() <-chan struct{} { return e.ready }
 
 // Wake wakes the loop of every lane. The caller calls Wake when a connection is restored, so that due messages are sent
@@ -139,7 +140,7 @@ func (e *Engine) works(l levels.Level) bool {
 	}
 }
 
-// Lanes returns the states of all lanes, including the lanes of other instances. It waits for no loop, and sends no
+// Lanes returns the states of all lanes, including those that other instances own. It waits for no loop, and sends no
 // request.
 func (e *Engine) Lanes() []stats.LaneStatus {
 	var lanes []stats.LaneStatus

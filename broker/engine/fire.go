@@ -72,8 +72,8 @@ func (e delivered) handle(w *worker, m moment) {
 	w.apply(f, afterDelivery(w.plan, m, f, r, r.RetryAt.Sub(m.local)), m)
 }
 
-// lateness returns the time from the due time until the target had the message, by the leader's clock. Deliver.Result
-// defines when the target has the message.
+// lateness returns the time from the due time until the target had the message, by the leader's clock. The field Time
+// of deliver.Result defines when the target has the message.
 //
 // For a message that waited for its target's rate, the lateness begins at the reserved send time. For a message that
 // waited for the end of a pause, the lateness begins at the resumption. Such waits must not alert an operator.

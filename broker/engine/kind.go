@@ -15,12 +15,12 @@ import (
 type laneKind interface {
 	// source returns the description of the messages to read.
 	source() source
-	// parse reads the request of a message.
+	// parse sets the request, the problem and the timer of a message that was just read.
 	parse(w *worker, f *flight, in message.Incoming)
 	// due returns the next step of a due message. It is pure.
 	due(p plan, m moment, f *flight) step
-	// deadline returns the time by which a message must have left the lane, and whether the message waits for another
-	// attempt. It is pure.
+	// deadline returns the time from which on a message is overdue if it is still in the lane. Retry is true if the
+	// message is overdue from that time on even while it waits on the wheel. It is pure.
 	deadline(p plan, f *flight) (at leader.Time, retry bool)
 	// holdsTimers reports whether the messages are the entries of named timers, which stay in the lane after they have
 	// been read.
@@ -38,8 +38,8 @@ type laneKind interface {
 // source describes the messages of a lane, and the lane's share of the memory.
 type source struct {
 	filter string  // the subjects of a lane that is only a part of its stream; empty for a whole stream
-	cursor string  // the subject of the lane's stored cursor, which needs no commit; empty for none
-	sparse bool    // most sequences of the stream have no message
+	cursor string  // the subject of the lane's stored cursor, a message that needs no commit; empty for none
+	sparse bool    // messages may be deleted at any time, in any order: see lane.ReaderConfig
 	share  float64 // the lane's share of the instance's memory: see budget
 }
 
@@ -89,10 +89,9 @@ func (plainLane) poll(w *worker, m moment) time.Duration {
 func (plainLane) report(*worker, *stats.Report) {}
 
 // retryLane is the kind of the lanes in which messages wait for another attempt. Such a message is overdue from its due
-// time on, although it waits longer.
+// time on, even while it waits for the attempt.
 type retryLane struct{ plainLane }
 
-// source returns a small share of the memory: the targets of a retry lane often accept nothing.
 func (retryLane) source() source { return source{share: retryShare} }
 
 func (retryLane) deadline(_ plan, f *flight) (at leader.Time, retry bool) {

@@ -13,8 +13,8 @@ const (
 	haltWait = time.Second
 	// pausedReason is the reason that is recorded for a message that waits in a retry lane because its target is paused.
 	pausedReason = "its target is paused, and the stream of paused messages refuses it"
-	// While the stream of paused messages has not answered for parkTimeout, a lane has at most maxParking unanswered
-	// publishes into that stream. Further messages wait in a retry lane: a stream without a leader must not fill the
+	// If the stream of paused messages has not answered for parkTimeout, and at least maxParking publishes of a lane into
+	// that stream are unanswered, further messages wait in a retry lane: a stream without a leader must not fill the
 	// lane's memory.
 	maxParking  = 256
 	parkTimeout = time.Second
@@ -47,8 +47,10 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 	return c.api.PurgeBelow(ctx, c.stream, l.filter, todo.upTo+1)
 }
 
-// fireOrPark returns the next step of a due message: fire, or park if its target is paused. A message that has waited
-// for a pause is sent from any lane when that pause is resumed, unless another pause matches the message's target.
+// fireOrPark returns the next step of a due message: fire, or park if its target is paused, or halt if the pause is
+// closing. If the stream of paused messages does not answer, the message moves into a retry lane. A message that has
+// waited for a pause is parked again only if that pause is paused again, or if another pause matches the target
+// (pause.List.PauseOf).
 func fireOrPark(p plan, m moment, f *flight) step {
 	id, state := m.pauses.PauseOf(f.request.Target, f.request.ResumedPause)
 	if released, ok := m.pauses.Get(f.request.ResumedPause); ok && released.State == pause.Paused { // paused again
@@ -82,7 +84,7 @@ func (p *parking) begin(local time.Time) {
 	p.unanswered++
 }
 
-// recordAnswer records an answer. It ignores a timeout, because the message is published again.
+// recordAnswer records an answer. It ignores an error, because the message is published again.
 func (p *parking) recordAnswer(a storeAnswer, local time.Time) {
 	if a.err != nil {
 		return

@@ -76,8 +76,8 @@ func TestDecideAboutPaused(t *testing.T) {
 	}
 }
 
-// TestParkingGivesUp: a stream of paused messages that does not answer gets a bounded number of messages, and further
-// messages only after an answer.
+// TestParkingGivesUp: if the stream of paused messages does not answer a burst, it gets no further message after
+// parkTimeout. After an answer, it gets messages for another parkTimeout.
 func TestParkingGivesUp(t *testing.T) {
 	var p parking
 	start := time.Now()

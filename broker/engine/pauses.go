@@ -19,14 +19,14 @@ import (
 const (
 	// drainPoll is the interval at which the owner checks whether a draining lane is empty.
 	drainPoll = 50 * time.Millisecond
-	// minClosing is the minimum time for which a pause is closing. After this time, every connected instance has
-	// received the state "closing".
+	// minClosing is the minimum time from the owner's change of a pause to "closing" until its change to "over". By then,
+	// every connected instance should have read the state "closing". An owner that finds a pause closing does not wait.
 	minClosing = time.Second
 	// drainTurn is the maximum time for which one lane drains while others wait.
 	drainTurn = 10 * time.Second
 	// The owner looks for messages that were stored too late in the lanes of ended pauses. In the first minute after the
 	// end of a pause, it looks every minSweepInterval. Then it looks every sweepInterval while the list contains the
-	// pause, and every maxSweepInterval after that.
+	// pause. After that, it looks at least every maxSweepInterval while no target is paused.
 	minSweepInterval, sweepInterval, maxSweepInterval = 5 * time.Second, time.Minute, time.Hour
 )
 
@@ -87,8 +87,8 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 }
 
 // toDrain returns the ids of the pauses whose lanes are to be drained, and the time until the next check. The lane of
-// an ended pause may have messages of an instance that learned of the end too late. While no target is paused, all
-// lanes with messages are drained, one after the other.
+// an ended pause may have messages of an instance that learned of the end too late. While the list has no other pause
+// than ended ones, all lanes with messages are drained, one after the other.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string, wait time.Duration) {
 	list, wait := l.Pauses.List(), maxSweepInterval
 	if list != nil && l.Pauses.AppliedVersion() < list.Version {
@@ -140,7 +140,7 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	go func() { result <- w.run(working) }()
 	poll := time.NewTicker(drainPoll)
 	defer poll.Stop()
-	var closing time.Time // when this instance moved the pause to closing; zero if another instance did
+	var closing time.Time // when this call moved the pause to closing; zero if it did not
 	for {
 		select {
 		case err := <-result:

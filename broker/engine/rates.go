@@ -7,14 +7,15 @@ import (
 	"delaybroker/levels"
 )
 
-// This file makes a rate hold for all instances together. Each bucket of a rate (see deliver.Limits) has a home: one of
-// the shortest levels, chosen by a hash. The instance that owns the home reserves the send times of the bucket's
-// messages, and sends the messages. The other instances move due messages into the home, which is read immediately. So
-// one instance counts the messages of all lanes, and no instance requests a send time from another one or JetStream.
+// This file makes a rate hold for all instances together. Each bucket of a rate (see deliver.Limits) has a home: a
+// level with a delay of at most maxHome, chosen by a hash. The instance that owns the home reserves the send times of
+// the bucket's messages, and sends the messages. The other instances move due messages into the home, which is read
+// immediately. So one instance counts the messages of all lanes, and no instance requests a send time from another
+// instance or from JetStream.
 //
 // The cost of a message:
 //
-//	below the rate           one more publish and read if another instance owns the home; a delay of up to batchWindow
+//	below the rate           one more publish and read if another instance owns the home; a delay of up to the slack
 //	above the rate           one more publish and read if another instance owns the level in which the message waits
 //	with a single instance   none
 //
@@ -54,9 +55,9 @@ func (p plan) isHome(l levels.Level, r message.Request) bool {
 	return ok && home == l
 }
 
-// fireAtHome returns the step that sends a due message to its target. If another instance works the message's home, the
-// step moves the message into the home instead. If the home refuses the message, this instance sends it to the target,
-// at a send time that this instance reserves.
+// fireAtHome returns the step that sends a due message to its target. If this instance does not work the message's
+// home, the step moves the message into the home instead. If the home refuses the message, this instance sends it to
+// the target, at a send time that this instance reserves.
 func fireAtHome(p plan, m moment, f *flight) step {
 	home, ok := p.home(f.request)
 	if !ok || f.refusedBy == home.Name || p.movedHome(f) || m.works(home) {
@@ -65,10 +66,10 @@ func fireAtHome(p plan, m moment, f *flight) step {
 	return step{kind: hop, level: home}
 }
 
-// movedHome reports whether an instance has moved a message into this lane because this lane is the message's home.
-// Such a message was due when it was stored. This instance sends the message from this lane even if it computes another
-// home, because the two instances may have different settings. Otherwise, each instance could move the message to the
-// home that it computes, and the message would circle.
+// movedHome reports whether an instance has probably moved a message into this lane because this lane is the message's
+// home: the message was due when it was stored. This instance sends the message from this lane even if it computes
+// another home, because the two instances may have different settings. Otherwise, each instance could move the message
+// to the home that it computes, and the message would circle.
 func (p plan) movedHome(f *flight) bool {
 	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.nextAttempt())
 }

@@ -34,7 +34,7 @@ type reading struct {
 	epoch        uint64       // the last epoch that began
 	created      time.Time    // when the stream of that epoch was created
 	historyEpoch uint64       // the first epoch of the present history
-	last         lane.Message // the last message read, without its body
+	last         lane.Message // the last message read; only Sequence, At and Pending are set
 	sample       lane.Sample  // the last answer of the stream's leader
 }
 
@@ -56,8 +56,8 @@ func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 	return r.cursor.Begin(item.Sequence), true
 }
 
-// adopt begins an epoch, and reports whether the stream has a new history. If it has, the worker still delivers the
-// messages in memory, but their arrival commits nothing.
+// adopt begins an epoch, and reports whether the stream has a new history. If it has, the messages in memory are of an
+// earlier history: see record.
 func (r *reading) adopt(e lane.Epoch) (newHistory bool) {
 	if e.NewHistory {
 		r.historyEpoch = e.Number
@@ -87,8 +87,8 @@ func (r *reading) history() lane.History {
 	return lane.History{Created: r.created, Read: r.last.Sequence, At: r.last.At}
 }
 
-// resumeTime returns the time at which reading resumes. If reading does not pause, paused is false. Reading pauses
-// while enough messages are in memory and the last message read leaves the lane more than readAhead from now.
+// resumeTime returns the time from which on the lane is read again: readAhead before the last message read leaves the
+// lane. Paused is false if the lane is read at any time, because it has a short delay or few messages in memory.
 func (r *reading) resumeTime(messages, bytes int) (at leader.Time, paused bool) {
 	if r.last.Sequence == 0 || r.delay <= readAhead || messages < minHeld && bytes < minHeldBytes {
 		return leader.Time{}, false
@@ -144,8 +144,8 @@ func (w *worker) wantsMore(local time.Time) bool {
 }
 
 // full reports whether the lane must read no further message, because the memory for messages, for the cursor or for
-// settlements is used up. In the intake, messages that are far from due use at most half of the memory: see
-// holdOrSpill.
+// settlements is used up. In a lane without a delay, messages that are far from due use about half of the memory at
+// most: see holdOrSpill.
 func (w *worker) full() bool {
 	return w.flights.count >= 2*w.engine.Settings.HoldMessages || w.reading.cursor.Span() >= maxSpan ||
 		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())

@@ -15,7 +15,7 @@ import (
 // that the lane has read, for up to a minute.
 const countInterval = 5 * time.Second
 
-// report updates the lane's gauge. The loop calls report at the end of a pass.
+// report updates the lane's gauge.
 func (w *worker) report(local time.Time) {
 	f, r := w.flights, w.reading
 	now, _ := w.clock.Now(local)
@@ -37,7 +37,7 @@ func (w *worker) report(local time.Time) {
 }
 
 // count requests the number of the lane's messages if the last request is older than interval. It returns the time
-// until the next request. While the lane is not being read, no other source has the number.
+// until the next request.
 func (w *worker) count(local time.Time, interval time.Duration) time.Duration {
 	if wait := w.clock.countedAt.Add(interval).Sub(local); wait > 0 {
 		return wait

@@ -56,9 +56,10 @@ func (e *Engine) workLane(
 	case streams.Retry:
 		kind = retryLane{}
 	case streams.Timers:
-		stored, err := e.Timers.ReadCursor(ctx) // after an error, reading begins with the first entry
+		stored, err := e.Timers.ReadCursor(ctx) // after an error, stored is zero
 		if err != nil {
-			e.log.Warn("cannot read a valid cursor of the timers; reading all timers", "err", err)
+			e.log.Warn("cannot read a valid cursor of the timers; reading begins at the previous owner's position, if known, "+
+				"or with all timers", "err", err)
 		}
 		if stored.Created.Equal(from.Created) || from.Next == 0 {
 			from = lease.Cursor{Next: max(from.Next, stored.Next), Created: stored.Created}

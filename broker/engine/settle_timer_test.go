@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestSettlementsWait: settlements wait while many due messages have no answer or must be read. They do not wait after
-// maxSettlementWait, with too many settlements, or when the lane ends.
+// TestSettlementsWait: settlements wait while many messages have no answer, or a timer must be read. They do not wait
+// after maxSettlementWait, with too many settlements, or when the lane ends.
 func TestSettlementsWait(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {

@@ -15,8 +15,8 @@ import (
 //	a due message                 at the end of the slack
 //	a message that awaits a hop   at the end of the slack, but after at most batchWindow
 //	an answer                     immediately, or at the end of the cooldown after the last work
-//	a message that was just       with a slack, after batchWindow or the slack, whichever is longer: see
-//	stored                        lane.ReaderConfig.BatchWindow
+//	a message that was just       immediately, or at the end of the reader's batch window: see readerBatchWindow
+//	stored
 //
 // No message is early: a wake-up is only moved to a later time. Slacks end at multiples of their length, so all lanes
 // wake up at the same time.
@@ -39,8 +39,9 @@ func slackEnd(t leader.Time, slack time.Duration) leader.Time {
 // slackBegin returns the beginning of the slack into which a time falls.
 func slackBegin(t leader.Time, slack time.Duration) leader.Time { return t.Truncate(slack) }
 
-// readerBatchWindow returns the batch window of the reader of a lane. In the intake, and in a level that may be the
-// home of a rate, the window is the slack, because a message may be due when it is stored.
+// readerBatchWindow returns the batch window of the reader of a lane: zero without a slack. In a lane without a delay,
+// and in a level that may be the home of a rate, the window is the slack, because a message may be due when it is
+// stored. In any other lane, it is at least batchWindow.
 func readerBatchWindow(l streams.Spec, cfg config.Config) time.Duration {
 	rated := len(cfg.Rates)+len(cfg.RatesByKey) > 0
 	if cfg.Slack == 0 || l.Delay == 0 || rated && l.Delay <= maxHome {
@@ -63,7 +64,7 @@ func (w *worker) slack() time.Duration {
 	return w.plan.slack
 }
 
-// startCooldown begins a cooldown after a pass in which the loop has worked.
+// startCooldown begins a cooldown after a pass in which the loop has worked, if there is a slack.
 func (w *worker) startCooldown(m moment) {
 	if w.cooldown.worked && w.plan.slack > 0 {
 		w.cooldown.until = m.local.Add(slackEnd(m.now.Add(1), w.slack()).Sub(m.now))

@@ -30,7 +30,7 @@ type plan struct {
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits // by target; targets without a rule use attempts
 
-	resumed leader.Time // in the lane of a pause: when the pause was resumed; zero in other lanes
+	resumed leader.Time // in the lane of a pause: when the pause was resumed, or entered a later state; otherwise zero
 }
 
 func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
@@ -42,8 +42,8 @@ func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	}
 }
 
-// jitter returns the extra wait after a refusal of a message. The settings of the message's target bound the jitter, as
-// a percentage of the wait. All instances compute the same jitter, so all copies of a message are due at the same time.
+// jitter returns the extra wait after a refusal of a message. It is below the percentage of the wait that the settings
+// have for the message's target. All instances with the same settings compute the same jitter.
 func (p plan) jitter(r message.Request, attempts int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
 	if limit <= 0 {
@@ -82,7 +82,7 @@ type step struct {
 	at        leader.Time      // of hold and backOff: the time of the next decision
 	awaitsHop bool             // of hold: at that time, a hop will take the message from the lane
 	level     levels.Level     // of hop and retry: the destination
-	request   *message.Request // the message's request from this step on; nil if the request does not change
+	request   *message.Request // the request to store or, of pace, to apply; nil if it does not change
 	problem   *message.Problem // of dead: the reason
 	pause     string           // of park: the id of the pause
 	line      *logLine         // the log line of the step; nil for none
@@ -107,8 +107,8 @@ const (
 	check                       // read the copy that a stream reports as a duplicate
 	renew                       // publish the same message under another id
 	fire                        // deliver to the target
-	arrive                      // remove from memory: the message has arrived
-	examine                     // of a timer: read its state, or whether the earlier rounds are settled
+	arrive                      // remove from memory: the message has arrived, or its timer needs no step
+	examine                     // of a timer: read its state or earlier entries
 	claim                       // of a timer: store its firing
 	decideAgain                 // of a timer: decide again, because its firing was stored or its entry was read
 	remove                      // of a timer: remove its entries

@@ -92,7 +92,7 @@ func (e stored) handle(w *worker, m moment) {
 	if s.kind == arrive {
 		w.countMove(f, m)
 	}
-	if sent.kind == hop && a.refusal() { // the message stays in this lane, and may be overdue at a later time
+	if sent.kind == hop && a.refusal() { // the message stays in this lane, and may be overdue from another time on
 		w.setOverdue(f, s)
 	}
 	w.apply(f, s, m)
@@ -114,14 +114,14 @@ func (w *worker) countMove(f *flight, m moment) {
 // checked is the event that the copy of a duplicate was read, or could not be read.
 type checked struct {
 	*flight
-	ours bool // this broker wrote the copy
+	ours bool // a broker wrote the copy
 	err  error
 }
 
 // check reads the copy that a stream reports as a duplicate. All publishers of a stream, clients included, share one
 // namespace of ids. So if a client guesses the id of a publish and uses the id first, the stream reports the worker's
-// publish as a duplicate, although the stream does not have the message. Therefore a copy counts only if it is our own
-// message: under an internal subject, with our seal, and with the same hop count.
+// publish as a duplicate, although the stream does not have the message. Therefore a copy counts only if a broker wrote
+// it for the same hop: under an internal subject, with our seal, and with the same Delay-Id and hop count.
 func (w *worker) check(f *flight) {
 	if w.flights.checks == maxChecks {
 		w.flights.unchecked = append(w.flights.unchecked, f)

@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// watermarkStep bounds the disorder between lanes. A message that is sent while a message of another lane waits is due
-// at most watermarkStep after the waiting message.
+// watermarkStep bounds the disorder between lanes. While a message of one lane waits in the order, another lane sends
+// no message that is due more than watermarkStep later.
 const watermarkStep = 100 * time.Millisecond
 
 // watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of the

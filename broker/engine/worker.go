@@ -20,15 +20,15 @@ const (
 	// maxItems is the maximum number of messages that the loop reads before a pass.
 	maxItems = 256
 
-	// haltPoll is the interval at which messages that wait for the end of a pause are checked.
+	// haltPoll is the maximum interval between two checks of the messages that wait for the end of a closing pause.
 	haltPoll = 20 * time.Millisecond
 
 	forever = time.Duration(1<<63 - 1)
 )
 
 // worker works one lane: it reads messages, decides about them, moves or delivers them, and commits. Only the worker's
-// loop uses the fields, except where a comment says otherwise. The loop waits for no answer: answers come back through
-// the mailbox.
+// loop uses the fields, except where a comment says otherwise. Other goroutines may call lease.Held and mail.Put. The
+// loop waits for no answer: answers come back through the mailbox.
 type worker struct {
 	engine     *Engine
 	lane       streams.Spec
@@ -63,9 +63,9 @@ type loop struct {
 	sleepTimer *time.Timer     // set by run; ends a sleep
 	ping       chan struct{}   // Engine.Alive sends to it, to check that the loop responds
 	ended      chan struct{}   // closed when the loop has ended, before drain
-	wg         sync.WaitGroup  // the goroutines of requests; all end before run returns
+	wg         sync.WaitGroup  // the goroutines of requests and sweep passes; all end before run returns
 	onEpoch    func()          // called at the beginning of each epoch
-	stopped    atomic.Bool     // set by drain: the worker must send no further message
+	stopped    atomic.Bool     // set by drain: the worker fires no message, and reads and claims no timer
 	cooldown   cooldown
 }
 
@@ -129,8 +129,9 @@ func (w *worker) run(ctx context.Context) error {
 	return w.drain()
 }
 
-// await sleeps until an event comes, for at most the given time. It reads messages that come meanwhile, unless the
-// worker is stopped. It returns false if ended or lost is closed.
+// await sleeps for at most the given time, until an event comes or the reader hands over a message. It reads that
+// message. While the lane must not be read, await ignores messages, and in a cooldown it ignores events. It returns
+// false if ended or lost is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	now := time.Now()
 	items, epochs, signal := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()
@@ -166,7 +167,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
-	canSend := w.engine.Links.Online() && w.lease.Held() // an event wakes the loop when canSend becomes true
+	canSend := w.engine.Links.Online() && w.lease.Held() // when canSend becomes true, an event or a tick wakes the loop
 	if !canSend {
 		w.backlog.holdBack()
 	}
@@ -218,8 +219,8 @@ func (w *worker) takeMail(local time.Time) {
 	}
 }
 
-// decideUntimed decides about the messages that were read while the leader's time was not proven. It puts the due
-// messages on the wheel, which orders them.
+// decideUntimed decides about the messages that were read while the leader's time was not proven, or the lease was not
+// held. It puts the due messages on the wheel, which orders them.
 func (w *worker) decideUntimed(m moment) {
 	queue := w.flights.untimed
 	w.flights.untimed = nil
@@ -237,7 +238,7 @@ func (w *worker) decideUntimed(m moment) {
 }
 
 // decideHalted decides about the messages that wait for the end of a closing pause. The loop calls decideHalted before
-// send, because these messages are due before the messages on the wheel.
+// send, so that these messages are sent before messages that become due later.
 func (w *worker) decideHalted(m moment) {
 	queue := w.flights.halted
 	w.flights.halted = nil
@@ -267,8 +268,9 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 }
 
 // advance carries out the next steps of the messages that are due at until or earlier. Until must not be later than
-// now. Sent is false if there is no such message, or if the lease is not held. It checks the lease before each message:
-// the machine may be suspended at any moment, and another instance may own the lane when the machine resumes.
+// now. Sent is false if advance takes no message off the wheel, or if the lease is lost. Advance checks the lease
+// before each message: the machine may be suspended at any moment, and another instance may own the lane when the
+// machine resumes.
 func (w *worker) advance(until leader.Time, m moment) (sent bool) {
 	for due, f := range w.flights.takeDue(until) {
 		w.charge()
@@ -286,7 +288,7 @@ func (w *worker) advance(until leader.Time, m moment) (sent bool) {
 	return sent
 }
 
-// nextDue returns the time of the loop's next action on a message. While messages wait for the leader's time, nextDue
+// nextDue returns the time of the loop's next action on a message. While messages are in flights.untimed, nextDue
 // returns now.
 func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
