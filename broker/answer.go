@@ -59,7 +59,6 @@ type query struct {
 	QueryOptions
 }
 
-// Instance returns the name of this instance in its answers.
 func (b *Broker) Instance() string { return b.id }
 
 // Answer returns this instance's report about itself.

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// at returns the time n nanoseconds after the base.
 func at(n int) time.Time { return base.Add(time.Duration(n)) }
 
 // bodies are bodies of a loop over Advance that use the wheel.
@@ -81,7 +80,6 @@ var bodies = []struct {
 	},
 }
 
-// TestBody: the body of a loop over Advance may change the wheel.
 func TestBody(t *testing.T) {
 	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// journalSpec returns the specification of a journal that keeps records for an hour.
 func journalSpec() Spec {
 	return Spec{Kind: Journal, Stream: "DELAY_JOURNAL", Subjects: []string{"delaysys.journal"}, Prefix: "delay",
 		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}

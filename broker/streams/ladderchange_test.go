@@ -139,7 +139,6 @@ func TestSubjectsMoveOneByOne(t *testing.T) {
 	})
 }
 
-// creationRefuser is a JetStream that refuses to create streams.
 type creationRefuser struct{ jetstream.JetStream }
 
 var errNoRight = errors.New("no permission to create a stream")

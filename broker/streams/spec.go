@@ -26,10 +26,8 @@ const (
 	metaSealed = "delaybroker.sealed" // see Seals
 )
 
-// Kind is the purpose of a stream.
 type Kind string
 
-// The kinds of stream.
 const (
 	Intake Kind = "intake"
 	Level  Kind = "level"

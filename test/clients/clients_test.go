@@ -255,7 +255,6 @@ func startBroker(t *testing.T) string {
 	return p.URL
 }
 
-// connect returns a connection, which is closed when the test ends.
 func connect(t *testing.T, url string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -264,7 +263,6 @@ func connect(t *testing.T, url string) *nats.Conn {
 	return nc
 }
 
-// subscribe subscribes to the target of the snippets.
 func subscribe(t *testing.T, url string) *nats.Subscription {
 	t.Helper()
 	nc := connect(t, url)
@@ -276,7 +274,6 @@ func subscribe(t *testing.T, url string) *nats.Subscription {
 	return sub
 }
 
-// run executes a program until it ends, and returns its output.
 func run(t *testing.T, dir, url, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -132,7 +132,6 @@ func (w *world) consumerServer(ctx context.Context) (found *server, where string
 	return found, where, err
 }
 
-// readConnections returns the number of the brokers' read connections on a server.
 func (s *server) readConnections() (int, error) {
 	var connz struct {
 		Connections []struct{ Name string }

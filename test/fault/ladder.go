@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// request is one way to request a delay.
 type request struct {
 	subject string // the subject's part before the target; empty for a request with a time
 	delay   time.Duration

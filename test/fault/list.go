@@ -108,7 +108,6 @@ var (
 	}
 )
 
-// weight returns the relative frequency of a fault in random runs.
 func (f fault) weight() int {
 	switch {
 	case f.separate:
@@ -133,7 +132,6 @@ func faultsNamed(names []string) ([]fault, error) {
 	return found, nil
 }
 
-// faultsFor returns the faults that are possible with a number of brokers.
 func faultsFor(brokers int) []fault {
 	return slices.DeleteFunc(slices.Clone(allFaults), func(f fault) bool { return brokers < f.minBrokers })
 }

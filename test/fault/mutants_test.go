@@ -17,7 +17,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// mutant is a broker that is broken on purpose.
 type mutant struct {
 	name     string
 	edits    map[string][]string // by path below the module's root: each text is followed by its replacement

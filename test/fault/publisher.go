@@ -164,7 +164,6 @@ func sum(body []byte, origin string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// idOf returns the id at the beginning of a body.
 func idOf(body []byte) string {
 	id, _, _ := strings.Cut(string(body), ":")
 	return id

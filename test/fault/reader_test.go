@@ -209,7 +209,6 @@ func startBrokerAt(t *testing.T, dir string, number int, c cluster, s *server, l
 	return b
 }
 
-// connect returns a connection, which is closed when the test ends.
 func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url, options...)

@@ -110,7 +110,6 @@ func (r *rebirth) awaitDeliveries(before uint64) (now uint64, left bool, err err
 	return now, left, err
 }
 
-// awaitEmpty waits until the lane is committed and empty.
 func (r *rebirth) awaitEmpty(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
 		s, err := r.js.Stream(ctx, quietLane)

@@ -26,7 +26,6 @@ const blink = 500 * time.Millisecond
 // one.
 func (p *process) retire() (string, error) { return p.stop(syscall.SIGUSR2) }
 
-// leaderOf returns the server that leads a stream, within the timeout.
 func (w *world) leaderOf(stream string) (*server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -198,7 +198,6 @@ func (t *tenant) guess(own string) {
 	}
 }
 
-// attackByTenant lets a tenant attack for some seconds.
 func attackByTenant(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

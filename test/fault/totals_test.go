@@ -13,7 +13,6 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// totals are the sums of many runs.
 type totals struct {
 	mu sync.Mutex
 

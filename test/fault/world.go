@@ -163,7 +163,6 @@ func (w *world) connect(urls, name string, more ...nats.Option) (*nats.Conn, err
 	return nc, nil
 }
 
-// inject starts one fault, holds it, and ends it.
 func (w *world) inject(f fault) error {
 	w.log.Add(history.Event{Op: history.Fault, Phase: history.Invoke, Text: f.name})
 	heal, err := f.inject(w)
@@ -256,7 +255,6 @@ func (w *world) checkLogs() error {
 	return nil
 }
 
-// end stops the processes that still run.
 func (w *world) end() {
 	select {
 	case <-w.stop:

@@ -135,7 +135,6 @@ func Bodies(all []Arrival) string {
 	return strings.Join(words, " ")
 }
 
-// CheckBodies compares the result of Bodies.
 func CheckBodies(t testing.TB, all []Arrival, want string) {
 	t.Helper()
 	if got := Bodies(all); got != want {
@@ -250,7 +249,6 @@ type Tally struct {
 	seen map[string]int
 }
 
-// Tally subscribes to a subject, and counts the deliveries.
 func (c *Client) Tally(subject string) *Tally {
 	c.T.Helper()
 	l := &Tally{t: c.T, seen: make(map[string]int)}

@@ -30,7 +30,6 @@ var intakeDurations = slices.DeleteFunc(levels.PlainDurations(), func(duration s
 	}
 })
 
-// Instance is a running broker.
 type Instance struct {
 	t      testing.TB
 	Broker *broker.Broker

@@ -20,7 +20,6 @@ const (
 	MemberLanes = 10
 )
 
-// MemberConfig returns the configuration of one of several instances.
 func MemberConfig(t testing.TB, maxOwners int) broker.Config {
 	return broker.Config{Ladder: Ladder(t, manyLevels), MaxOwners: maxOwners}
 }

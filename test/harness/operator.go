@@ -35,7 +35,6 @@ func Operator(t testing.TB, s *natstest.Server) *inspect.Inspector {
 	return InspectAs(t, s, broker.Config{MaxOwners: 3}, "")
 }
 
-// MustPause pauses a pattern, or fails the test.
 func MustPause(t testing.TB, i *inspect.Inspector, pattern string) {
 	t.Helper()
 	if _, err := i.Pause(context.Background(), pattern); err != nil {
@@ -43,7 +42,6 @@ func MustPause(t testing.TB, i *inspect.Inspector, pattern string) {
 	}
 }
 
-// MustResume resumes a pattern, or fails the test.
 func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 	t.Helper()
 	if _, err := i.Resume(context.Background(), pattern); err != nil {
@@ -51,7 +49,6 @@ func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 	}
 }
 
-// MustMessageRef parses a Delay-Id, or fails the test.
 func MustMessageRef(t *testing.T, id string) inspect.MessageRef {
 	t.Helper()
 	w, err := inspect.ParseMessageRef(id)

@@ -9,7 +9,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Target creates a stream for these subjects.
 func (c *Client) Target(name string, subjects ...string) jetstream.Stream {
 	c.T.Helper()
 	return c.Create(jetstream.StreamConfig{Name: name, Subjects: subjects})
@@ -82,7 +81,6 @@ type Limit struct {
 	Code        jetstream.ErrorCode // of the refusals
 }
 
-// StorageLimit returns the account's limit of file storage.
 func StorageLimit(c *Client, s *natstest.Server) Limit {
 	return AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 0 })
 }

@@ -45,7 +45,6 @@ const (
 	AnyPending = -2 // any pending generation
 )
 
-// Result is the answer to a client.
 type Result string
 
 // The results.
@@ -196,7 +195,6 @@ func (s series) fires(o Op) bool {
 	return !s.paused && o.Round == s.round && (s.id == 0 || o.Series == s.id)
 }
 
-// fired returns the series after the delivery of a round.
 func (s series) fired(o Op) series {
 	if s.round == 0 {
 		return series{}

@@ -22,7 +22,6 @@ func op(kind Kind, expects int64, sequence uint64, from, to int) Op {
 	return o
 }
 
-// unanswered returns an operation without an answer.
 func unanswered(kind Kind, expects int64, from int) Op {
 	o := op(kind, expects, 0, from, from)
 	o.Result = Unknown

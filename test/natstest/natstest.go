@@ -45,7 +45,6 @@ func Await(t testing.TB, condition string, holds func() bool) {
 	}
 }
 
-// NoError ends the test if there is an error.
 func NoError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -107,7 +106,6 @@ func DropTimers() {
 	runtime.GC()
 }
 
-// Handle calls a function for each message on a subject.
 func Handle(t testing.TB, nc *nats.Conn, subject string, handler nats.MsgHandler) {
 	t.Helper()
 	_, err := nc.Subscribe(subject, handler)

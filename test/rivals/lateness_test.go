@@ -28,7 +28,6 @@ var delayers = []delayer{
 	{name: "scheduler", side: bench.Scheduler, start: func(b *testing.B) processes { return processes{startServer(b)} }},
 }
 
-// startServerAndBroker starts a server, and then a broker with these settings.
 func startServerAndBroker(b *testing.B, env ...string) processes {
 	s := startServer(b)
 	return processes{s, startBroker(b, append(env, "NATS_URL="+s.url, "DELAY_PROVISION=create")...)}

@@ -134,7 +134,6 @@ func (r *result) report(b *testing.B, l *bench.Ledger) {
 	}
 }
 
-// A table collects rows, and is printed at the end of the benchmark.
 type table struct {
 	head []string
 	rows [][]string
@@ -142,7 +141,6 @@ type table struct {
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// print prints the table in Markdown, unless it is empty.
 func (t *table) print(title string) {
 	if len(t.rows) == 0 {
 		return
@@ -185,5 +183,4 @@ func thousands(n int) string {
 	return s
 }
 
-// percent formats a share of one in per cent.
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) }

@@ -41,7 +41,6 @@ type process struct {
 	out     io.Reader
 }
 
-// processes are the processes of a system.
 type processes []*process
 
 func (ps processes) cpu() times {

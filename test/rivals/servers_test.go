@@ -119,7 +119,6 @@ func startServers(b testing.TB, n int) processes {
 	return ps
 }
 
-// urls returns the URLs of all servers, separated by commas.
 func (ps processes) urls() string {
 	var urls []string
 	for _, p := range ps {

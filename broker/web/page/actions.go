@@ -49,7 +49,6 @@ func operationFor(a action) (operation, error) {
 	return operation{}, fmt.Errorf("%w: unknown verb %q", errRequest, a.Verb)
 }
 
-// formatCount formats a number with its noun.
 func formatCount(n uint64, noun string) string { return english.Plural(int(n), noun, "") }
 
 // change returns the change of one timer that an action requests.

@@ -18,7 +18,6 @@ const (
 	reconnectDelay = 2000
 )
 
-// viewers has all open event streams.
 type viewers struct {
 	arrivals chan struct{} // capacity 1: signals a new viewer
 

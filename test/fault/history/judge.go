@@ -11,7 +11,6 @@ import (
 	"delaybroker/broker/message"
 )
 
-// judge judges one message by its arrivals.
 func (c *checker) judge(s *sent) {
 	if s.arrived() {
 		c.report.Delivered++

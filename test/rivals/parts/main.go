@@ -16,7 +16,6 @@ import (
 	"strings"
 )
 
-// A sample is one stack of perf.
 type sample struct {
 	pid     int
 	program string

@@ -21,7 +21,6 @@ var roles = []struct{ role, function string }{
 
 const loadFunction = "delaybroker/broker/bench.Load."
 
-// contains reports whether the name of a function in the stack contains a word.
 func contains(stack []string, word string) bool {
 	return slices.ContainsFunc(stack, func(function string) bool { return strings.Contains(function, word) })
 }
