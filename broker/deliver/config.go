@@ -12,12 +12,12 @@ type Config struct {
 	Limits       Limits
 	Counts       *Counts       // NewCounts(Limits.ByTarget), or nil: then New makes the counts
 	ReplyTimeout time.Duration // the timeout of a service's reply in mode request
-	// Ours reports whether a stream is one of the broker's own. An acknowledgement by such a stream does not count. Nil
-	// means that no stream belongs to the broker.
+	// Ours reports whether a stream is one of the broker's own. No target is in such a stream, so in modes auto and
+	// stream its acknowledgement does not count. A nil Ours is false for all streams.
 	Ours func(stream string) bool
 	// Window and WindowBytes are the maximum number and bytes of outstanding deliveries. They should be as large as the
-	// numbers of messages and bytes that a lane holds in memory. New raises a value below the minimum to the minimum.
-	// Zero means DefaultWindow and DefaultWindowBytes.
+	// numbers of messages and bytes that a lane holds in memory. Zero means DefaultWindow or DefaultWindowBytes. New
+	// raises a smaller value to minWindow or minWindowBytes.
 	Window      int
 	WindowBytes int
 	Log         *slog.Logger
@@ -28,9 +28,8 @@ const (
 	DefaultWindow      = 32 << 10
 	DefaultWindowBytes = 32 << 20
 
-	// minWindow and minWindowBytes are the minima of Window and WindowBytes. They keep each share large enough for core
-	// subscribers. Their silence counts as a delivery only after 50 ms, so a group of core subscribers takes at most
-	// twenty times its share in a second.
+	// minWindow and minWindowBytes keep each share large enough for core subscribers. The silence of core subscribers
+	// counts as a delivery only after 50 ms, so their group takes at most twenty times its share in a second.
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20
 )

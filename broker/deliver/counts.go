@@ -10,20 +10,23 @@ import (
 )
 
 const (
-	// maxNames is the maximum number of names under which deliveries are counted. The patterns of rates are additional
-	// names.
+	// maxNames is the maximum number of names that Counts adds to the names of NewCounts.
 	maxNames = 256
-	// maxPerToken is the maximum number of names with the same first token, because the second token may be an id.
+	// maxPerToken is the maximum number of targets and of patterns with two tokens ("shop.mail.>") for one first token.
+	// The second token may be an id.
 	maxPerToken = 32
 )
 
 // everyTarget is the name of the count for deliveries that no other count includes.
 const everyTarget = ">"
 
-// Counts counts the outcomes of deliveries, by the names of targets. A name is a target of one or two tokens, or a
-// pattern for all targets with the same first two tokens ("shop.mail.>"). The number of names is bounded: see maxNames
-// and maxPerToken. A target without a name of its own is counted under the pattern of its rate. If the target has no
-// rate, it is counted under its first token ("shop.>"), or else under ">".
+// Counts counts the outcomes of deliveries, by the names of targets. If a rate's pattern has three or more tokens, its
+// targets are counted under the pattern. All other targets are counted under the first of these names for which there
+// is room (see maxNames and maxPerToken):
+//
+//   - the target itself if it has one or two tokens, and otherwise the pattern of its first two tokens ("shop.mail.>")
+//   - the pattern of the target's rate
+//   - if the target has no rate, the pattern of its first token ("shop.>"), and last ">"
 //
 // A name is never removed, so counts never fall. A Counts is safe for concurrent use.
 type Counts struct {
@@ -34,13 +37,13 @@ type Counts struct {
 
 	mu       sync.Mutex // guards byName and perToken, and is held while counts is replaced
 	byName   map[countName]*Count
-	perToken map[string]int // number of names by their first token
+	perToken map[string]int // the numbers that maxPerToken bounds, by first token
 }
 
-// countName is a name, and the pattern of its targets' rate.
+// countName is a name, and the pattern of its targets' rate. Targets of one name may have several rates.
 type countName struct{ name, rate string }
 
-// Count counts the delivered and the refused messages for the targets of one name.
+// Count counts the delivered and the refused messages for the targets with one name and one rate.
 type Count struct {
 	Target string // the name
 	Rate   string // the pattern of DELAY_RATE that applies to these targets; empty for none
@@ -48,7 +51,7 @@ type Count struct {
 	delivered, refused atomic.Uint64
 }
 
-// NewCounts returns counts of zero. The pattern of each rate is a name from the beginning.
+// NewCounts returns counts of zero, under the pattern of each rate and under ">".
 func NewCounts(rates Rates) *Counts {
 	cs := &Counts{byName: make(map[countName]*Count), perToken: make(map[string]int)}
 	cs.counts.Store(new([]*Count))
@@ -62,7 +65,7 @@ func NewCounts(rates Rates) *Counts {
 	return cs
 }
 
-// All returns the counts, in the order in which their names were first used. It takes no lock.
+// All returns the counts, in the order in which they were added. It takes no lock.
 func (cs *Counts) All() []*Count { return *cs.counts.Load() }
 
 // Note counts the outcomes Delivered and Refused, and ignores all other outcomes. The nil Count counts nothing.
@@ -102,8 +105,8 @@ func (cs *Counts) count(subject string) *Count {
 	return cs.catchAll
 }
 
-// ensureLocked returns the count of a name, and adds a new name while there is room. Without room it returns nil. First
-// is the first token of the name, or empty if maxPerToken does not apply to the name.
+// ensureLocked returns the count of a name. It adds a new name if there is room, and otherwise returns nil. First is
+// the first token of the name, or empty if maxPerToken does not apply to the name.
 func (cs *Counts) ensureLocked(n countName, first string) *Count {
 	c := cs.byName[n]
 	if c == nil && len(cs.byName) < cs.nameLimit && cs.perToken[first] < maxPerToken {
@@ -123,7 +126,7 @@ func (cs *Counts) addLocked(n countName) *Count {
 	return c
 }
 
-// nameOf returns the name under which a subject is counted while there is room.
+// nameOf returns a subject of one or two tokens, and otherwise the pattern of the subject's first two tokens.
 func nameOf(subject string) string {
 	first, rest, _ := strings.Cut(subject, ".")
 	second, _, more := strings.Cut(rest, ".")

@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCountsByName: a name is a target, or the first two tokens of several targets. The pattern of a rate is also a
-// name, if it is more specific. If targets of one name have two rates, each rate has its own count.
+// TestCountsByName: a name is a target, the pattern of the first two tokens, or the pattern of a rate with three
+// tokens. If targets of one name have two rates, each rate has its own count.
 func TestCountsByName(t *testing.T) {
 	t.Parallel()
 	cs := NewCounts(Rates{
@@ -35,8 +35,8 @@ func TestCountsByName(t *testing.T) {
 	}
 }
 
-// TestCountsAreBounded: the number of names is bounded for any number of targets. Each delivery is counted once. A
-// flood of targets with one first token leaves names for other targets.
+// TestCountsAreBounded: the number of names is bounded. Each delivery is counted once. A flood of targets with one
+// first token leaves room for names of other targets.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	cs := NewCounts(Rates{{Pattern: "paced.>", Value: 1}})
@@ -98,7 +98,7 @@ func TestResultHasItsCount(t *testing.T) {
 	})
 }
 
-// result returns the only result so far.
+// result returns the only result, and fails the test if there is none or more than one.
 func (v *watched) result(t *testing.T) Result {
 	t.Helper()
 	v.mu.Lock()

@@ -10,25 +10,23 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// haltPollInterval is the interval at which Halt checks whether all messages already sent have results.
 const haltPollInterval = 10 * time.Millisecond
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 //
 // Targets and groups have no locks of their own: the deliverer's lock guards them. The lookup does not need that lock.
 type Deliverer struct {
-	cfg    Config
-	box    *acks.Inbox
-	lookup *lookup
-	// readySignal, of capacity 1, has a value if a delivery that has waited may be sent.
-	readySignal chan struct{}
+	cfg         Config
+	box         *acks.Inbox
+	lookup      *lookup
+	readySignal chan struct{} // capacity 1; gets a value when readyQueue has a delivery for sendWhenReady
 
 	mu      sync.Mutex // guards the fields below; not held while publishing, nor while done is called
 	targets *targets
 	groups  *groups
 	sending bool // a goroutine is in sendReady
-	closed  bool // nothing is sent any more
-	// isHalted reports whether deliveries to a target are halted. It is nil while no target is halted.
+	closed  bool // set by Drain: nothing is sent any more
+	// isHalted reports whether deliveries to a target are halted. A nil isHalted halts no target.
 	isHalted func(target string) bool
 
 	senderRuns bool  // sendWhenReady runs
@@ -57,8 +55,9 @@ func (d *Deliverer) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Deliver sends m now, or when the group of its target has room. It calls done exactly once, on any goroutine. Done
-// must not block. The messages for one target are sent in the order of the calls of Deliver.
+// Deliver sends m now or when the groups of its target have room, or ends the delivery without sending m: see
+// [Outcome]. It calls done exactly once, on any goroutine, possibly before Deliver returns. Done must not block. The
+// messages for one target are sent in the order of the calls of Deliver.
 func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	dl := &delivery{Message: m, done: done}
 	dl.Size = max(m.Size, len(m.Data))
@@ -75,7 +74,7 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	}
 }
 
-// admitLocked finds the target and the group of a delivery. Ok reports whether the delivery may be sent, now or when
+// admitLocked sets the target and the group of a delivery. Ok reports whether the delivery may be sent, now or when
 // there is room. If ok is false, r is the result of the delivery.
 func (d *Deliverer) admitLocked(dl *delivery) (r Result, ok bool) {
 	if err := d.stoppedLocked(dl.Target); err != nil {
@@ -89,8 +88,7 @@ func (d *Deliverer) admitLocked(dl *delivery) (r Result, ok bool) {
 	return d.targets.pace(dl.target, dl.Message)
 }
 
-// stoppedLocked returns the error of a delivery to a target if nothing may be sent to that target. Otherwise it returns
-// nil.
+// stoppedLocked returns an error if nothing may be sent to a target now.
 func (d *Deliverer) stoppedLocked(target string) error {
 	switch {
 	case d.closed:
@@ -101,8 +99,8 @@ func (d *Deliverer) stoppedLocked(target string) error {
 	return nil
 }
 
-// targetLocked returns a target with its present group. While messages for a target wait, the target keeps its group:
-// in another group, the next message would overtake them.
+// targetLocked returns a target with its present group. While the target has unsent messages that had to wait, the
+// target keeps its group: through another group, the next message could overtake them.
 func (d *Deliverer) targetLocked(subject string) *target {
 	t, s := d.targets.target(subject), d.lookup.snapshot.Load()
 	if t.group == nil || (t.snapshot != s || t.group.removed) && t.unsentDeliveries == 0 {
@@ -115,8 +113,8 @@ func (d *Deliverer) targetLocked(subject string) *target {
 	return t
 }
 
-// queueLocked lets a delivery pass its groups, or queues the delivery at the first group without room. It reports
-// whether the caller must send the delivery now.
+// queueLocked lets a delivery pass its groups, or queues the delivery. It reports whether the caller must send the
+// delivery now.
 func (d *Deliverer) queueLocked(dl *delivery) (sendNow bool) {
 	t := dl.target
 	t.deliveries++
@@ -124,7 +122,7 @@ func (d *Deliverer) queueLocked(dl *delivery) (sendNow bool) {
 	switch {
 	case passed && t.unsentDeliveries == 0:
 		return true
-	case passed: // the delivery must not overtake earlier deliveries to its target, which another goroutine is sending
+	case passed: // the delivery must not overtake earlier deliveries to its target in readyQueue
 		d.groups.readyQueue = append(d.groups.readyQueue, dl)
 	default:
 		d.lookup.renew() // a new stream may listen on the target
@@ -142,7 +140,7 @@ func (d *Deliverer) Drain() {
 	giveBack(returned, ErrDraining)
 }
 
-// Recall gives back the waiting messages of one owner. Messages already sent still get their results.
+// Recall gives back the waiting messages of one owner.
 func (d *Deliverer) Recall(o Owner) {
 	d.mu.Lock()
 	returned := d.takeBackLocked(func(dl *delivery) bool { return dl.Owner == o })
@@ -153,7 +151,8 @@ func (d *Deliverer) Recall(o Owner) {
 
 // Halt stops sending to the targets for which isHalted returns true, and gives back the messages that wait for these
 // targets. It returns when the messages already sent to these targets have their results, or when ctx ends. The next
-// call of Halt replaces isHalted. If isHalted is nil, no target is halted.
+// call of Halt replaces isHalted. A nil isHalted halts no target. Halt calls isHalted under the deliverer's lock, so
+// isHalted must not block.
 func (d *Deliverer) Halt(ctx context.Context, isHalted func(target string) bool) {
 	d.mu.Lock()
 	d.isHalted = isHalted
@@ -177,8 +176,8 @@ func (d *Deliverer) Halt(ctx context.Context, isHalted func(target string) bool)
 }
 
 // NoteError must be called with each error that the connection's error handler gets. If the server refuses a publish
-// because a permission is missing, it sends an error of the connection, and no answer. Without NoteError, the deliverer
-// could not distinguish such a refusal from the silence of core subscribers.
+// because a permission is missing, it sends an error to the connection, and no answer to the publish. Without
+// NoteError, the deliverer could not distinguish such a refusal from the silence of core subscribers.
 func (d *Deliverer) NoteError(err error) {
 	subject, _ := jsapi.RefusedSubject(err)
 	d.mu.Lock()
@@ -189,7 +188,6 @@ func (d *Deliverer) NoteError(err error) {
 	}
 }
 
-// unanswered reports whether a delivery to one of these targets has no result yet.
 func (d *Deliverer) unanswered(targets []*target) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -211,7 +209,6 @@ func giveBack(unsent []*delivery, err error) {
 	}
 }
 
-// signal puts a value into a channel of capacity 1, unless the channel has a value.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

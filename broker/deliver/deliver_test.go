@@ -33,8 +33,8 @@ func TestStreamTarget(t *testing.T) {
 	})
 }
 
-// TestCoreTarget: silence counts as a delivery as soon as the list of streams shows that no stream listens. Mode core
-// does not wait for the list.
+// TestCoreTarget: in mode auto, silence counts as a delivery after a list of streams has shown that no stream listens.
+// Mode core does not wait for the list.
 func TestCoreTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -50,8 +50,8 @@ func TestCoreTarget(t *testing.T) {
 	})
 }
 
-// TestTimeOfDelivery: the time of a delivery to core subscribers is the time at which the server took the message, and
-// not the end of the silence. The time of any other delivery is the time of its answer.
+// TestTimeOfDelivery: if silence counts as the delivery, its time is the time at which the server confirmed the
+// message, and not the end of the silence. The time of any other delivery is the time of its answer.
 func TestTimeOfDelivery(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -247,8 +247,8 @@ func (p fixedReply) Ask(_ context.Context, _ string, _, answer any) error {
 // ordersListed is a list with a stream that does not exist.
 const ordersListed = fixedReply(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjects":["orders.>"]}}]}`)
 
-// TestForgedAck: while the target's stream is known, a subscriber cannot forge an acknowledgement or a refusal in the
-// name of another stream.
+// TestForgedAck: while the target's stream is known, an answer in the name of another stream or without a sequence is
+// ignored.
 func TestForgedAck(t *testing.T) {
 	for name, forged := range map[string]string{
 		"an acknowledgement": `{"stream":"EVIL","seq":1}`,

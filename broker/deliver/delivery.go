@@ -7,17 +7,18 @@ import (
 	"delaybroker/broker/message"
 )
 
-// ErrDraining is in the result of a delivery that was not sent because the deliverer or the owner stops.
+// ErrDraining is in the result of a message that was not sent because of Drain or Recall, or because its owner did not
+// permit it.
 var ErrDraining = errors.New("the broker or the lane stops, so the message was not sent")
 
-// ErrHalted is in the result of a delivery that was not sent because deliveries to its target are halted: see
+// ErrHalted is in the result of a message that was not sent because deliveries to its target are halted: see
 // [Deliverer.Halt].
 var ErrHalted = errors.New("deliveries to the target are halted, so the message was not sent")
 
 // Message is a message to deliver.
 type Message struct {
 	Target string
-	Mode   message.Mode // empty for the configured mode of the target
+	Mode   message.Mode // if empty, Config.Modes determines the mode
 	// PutHeader writes the headers into an empty header when the message is sent, and keeps no reference to that
 	// header. A waiting message is held without its headers, which take much memory. Nil means no headers.
 	PutHeader func(message.Header)
@@ -25,16 +26,16 @@ type Message struct {
 	// Expires is the time after which the message must not be sent any more, by this host's clock. Zero means that it
 	// never expires.
 	Expires time.Time
-	// Size is the memory in bytes that the owner holds for the message. If it is smaller than the length of Data, the
-	// length of Data counts.
+	// Size is the number of bytes of memory that the owner holds for the message. The deliverer uses the length of Data if
+	// that is larger.
 	Size int
 	// RateKey is the client's Delay-Rate-Key: see Limits. It may be empty.
 	RateKey string
-	// Turn is the name of the message's turn, from Result.Turn. It is empty if the message has no turn.
+	// Turn is the Result.Turn of an earlier delivery of this message. It is empty if the message has no turn.
 	Turn string
-	// Repeated is true if the message was sent in its turn before, without an answer.
+	// Repeated is true if an earlier delivery ended as Unknown. Then the message is sent again in the same turn.
 	Repeated bool
-	// Owner permits the message to be sent. With a nil Owner the message is always sent.
+	// Owner permits the message to be sent. A nil Owner always does.
 	Owner Owner
 }
 
@@ -51,15 +52,14 @@ type Outcome uint8
 // The outcomes.
 const (
 	Delivered Outcome = iota
-	Refused           // the target refused the message, or the server did because nobody listens
-	Unknown           // the message may have arrived: deliver it again under the same id
+	Refused           // the target refused the message, or NATS did, for example because nobody listens
+	Unknown           // deliver again under the same id: the message may have arrived, or Err says that it was not sent
 	Stalled           // not sent: its group of targets will not have room soon; not an attempt
 	NoRoom            // refused because the account or the server has no room; not an attempt
 	Paced             // not sent: the rate gives the message a later turn; not an attempt
-	Expired           // not sent: the message expired while it waited
+	Expired           // not sent: the message expired while it waited, or would expire before its turn
 )
 
-// outcomeNames has the names of the outcomes in metrics.
 var outcomeNames = [...]string{"delivered", "refused", "unknown", "stalled", "no_room", "paced", "expired"}
 
 // Outcomes is the number of outcomes.
@@ -71,13 +71,13 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // Result is the end of a delivery.
 type Result struct {
 	Outcome Outcome
-	Code    int       // the code of a refusal: see jsapi.Ack
-	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence
+	Code    int       // the code of a refusal, as in jsapi.Ack; zero if the refusal has no code
+	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence; may be empty
 	Err     error     // if unknown: the cause; if refused: acks.ErrTimeout if a service did not reply in time, or nil
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
 	Turn    string    // if paced: the name of the turn, for Message.Turn
 	Time    time.Time // if delivered: the time of the delivery, by this host's clock; see "Lateness" in the package
-	Count   *Count    // the caller of Deliver must note the outcome in this count; may be nil if not sent
+	Count   *Count    // the caller of Deliver must note the outcome in this count, which may be nil
 }
 
 // delivery is one message on its way to its target.
@@ -85,7 +85,7 @@ type delivery struct {
 	Message
 	done func(Result) // called once
 
-	// The deliverer's lock guards the three fields below. Target and group do not change.
+	// The deliverer's lock guards the three fields below. Deliver sets target and group once.
 	target *target
 	group  *group // the first group to pass
 	// waitGroup is the group in which the delivery waits, or nil once the delivery has passed all groups.
@@ -98,9 +98,9 @@ type delivery struct {
 
 	// Only the acks.Func of the delivery uses the fields below. The inbox calls it on one goroutine at a time.
 
-	// arrivedBy is the time at which the server confirmed that it took the message, or at which the deliverer ignored
-	// an answer. If a later silence or timeout counts as a delivery, arrivedBy is the time of the delivery.
+	// arrivedBy is the time at which the server confirmed that it took the message or, in mode request, at which the
+	// deliverer ignored an answer. It is the time of the delivery if a later silence or timeout counts as a delivery.
 	arrivedBy time.Time
-	// ignoredStream is the stream that an ignored acknowledgement names: see verdict.
+	// ignoredStream is verdict.ignoredStream of an earlier answer.
 	ignoredStream string
 }

@@ -1,21 +1,22 @@
-// Package deliver publishes messages to their targets, determines whether they arrived, and gives each target its share
-// of the outstanding messages.
+// Package deliver publishes messages to their targets, and determines whether they arrived. It bounds the outstanding
+// messages of each group of targets.
 //
 // # The problem
 //
 // A target is any subject. A stream may listen on the subject, or a service, or core subscribers, or nobody. The
-// subject does not show which of them listens, and the listeners may change at any time. Core subscribers never answer.
-// Every receiver of a message knows the message's reply subject, and may publish anything to it. And a target that is
-// slow, silent or full must not delay the other targets.
+// subject does not show which of them listens, and the listeners may change at any time. Core subscribers need not
+// answer. Every receiver of a message knows the message's reply subject, and may publish anything to that subject. And
+// a target that is slow, silent or full must not delay the other targets.
 //
 // # Terms
 //
-//	outstanding  published, and without a result yet
+//	outstanding  of a message: it has room in a group, and no result yet
 //	group        a set of targets with one share of the window
 //	window       the maximum numbers of messages and bytes that may be outstanding, for all targets together
 //	share        the part of the window that the outstanding messages of a group may take
-//	pass         to take room in a group for a message
-//	give back    to end a delivery without sending the message, which the lane then delivers again
+//	pass         to take room in a group for a message, until the message has a result
+//	wait         to be in the queue of a group, without room
+//	give back    to end a delivery without sending the message; the message's lane delivers it again later
 //	turn         a time at which a rate permits one message; see turns.go
 //	halt         to stop sending to some targets, as in a pause; see Deliverer.Halt
 //	pressure     the state of a group that has no room for its messages, or recently had none; see pressure.go
@@ -38,33 +39,37 @@
 //
 //	a stream acknowledges                       delivered
 //	a stream refuses, or the server sends 503   refused: a failed attempt
-//	silence, and no stream listens              delivered to core subscribers, which do not answer
-//	silence, and a stream may listen            unknown: delivered again, under the same id
+//	the account or the server is full           no room: delivered again, and no attempt
+//	silence, and no stream would acknowledge    delivered to core subscribers, which do not answer
+//	silence, and a stream might acknowledge     unknown: delivered again, under the same id
 //
-// Mode stream accepts only an acknowledgement. Mode core accepts silence, and every answer except a 503 (nobody
-// listens). Mode request accepts a service's reply, and counts silence as a refusal. In modes auto and stream, a single
-// silence is no refusal: the delivery is repeated under the same id, and package engine counts three silences in a row
-// as one refusal.
+// In mode stream, only an acknowledgement counts as a delivery. In mode core, silence counts as a delivery, and so does
+// every answer except a 503 (nobody listens). In mode request, a service's reply without an error counts as a delivery,
+// and a missing reply counts as a refusal. In modes auto and stream, a single silence is no refusal: package engine
+// repeats the delivery under the same id, and counts three silences in a row as one refusal.
 //
-// An answer without a sequence is no acknowledgement. If a stream is known to listen on the target, the acknowledgement
-// must name that stream, because a subscriber of the target may publish anything to the reply subject. In mode request,
-// a service may reply with its own JSON that has a field "stream". So a reply that looks like an acknowledgement counts
-// as the service's reply, unless the stream that the reply names listens on the target.
+// An answer without a sequence is no acknowledgement. In modes auto and stream, if a stream is known to listen on the
+// target, the acknowledgement must name that stream, because a subscriber of the target may publish anything to the
+// reply subject. In mode request, a service may reply with its own JSON that has a field "stream". So a reply that
+// looks like an acknowledgement counts as the service's reply if the streams of the account are known, and the stream
+// that the reply names does not listen on the target.
 //
 // In mode auto, silence counts as a delivery only on three conditions: the server has confirmed that it took the
-// message, 50 ms have passed, and the account's streams are known. When a target is silent, the deliverer requests a
-// list of all streams, unless the last list is at most a few seconds old. Then the deliverer itself matches targets
-// with the subjects of the listed streams. While the last list is older, for example because the request fails or is
-// forbidden, no silence counts as a delivery. For a stream without a leader, the list contains only the name. The
-// deliverer then uses the last known subjects of that stream. If no subjects of that stream are known, the stream may
-// listen on any subject. Then the deliverer asks the cluster about each subject on which no other stream listens.
+// message, at least 50 ms have passed since then, and the account's streams are known. When a target is silent, the
+// deliverer requests a list of all streams, unless the last list is less than 2.5 s old. Then the deliverer itself
+// matches targets with the subjects of the listed streams. While the last list is older than 5 s, for example because
+// the request fails or is forbidden, no silence counts as a delivery. For a stream without a leader, the list contains
+// only the name. The deliverer then uses the last known subjects of that stream. If no subjects of that stream are
+// known, the stream may listen on any subject. Then the deliverer asks the cluster about each silent subject on which
+// no other stream is known to listen.
 //
 // The list lacks streams of another account, of another JetStream domain, or behind a subject mapping of the account.
 // If such a stream has acknowledged a message within the last minute, silence does not count as a delivery for the
-// subject of that message, or for subjects with the same first two tokens. At other times, 50 ms of silence count as
-// a delivery to core subscribers, although the stream may only be slow. If core subscribers and such a stream listen on
-// one target, the core subscribers get duplicates. To prevent wrong outcomes and duplicates, configure the modes of
-// these targets, as pattern=mode: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
+// subject of that message, or for subjects with the same first two tokens. At other times, silence counts as a delivery
+// to core subscribers, although the stream may only be slow. If core subscribers and such a stream listen on one
+// target, the core subscribers get duplicates of the messages that the stream does not acknowledge within 5 s. To
+// prevent wrong outcomes and duplicates, configure the modes of these targets, as pattern=mode:
+// DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
 //
 // If NATS does not permit the broker to publish to a subject, the target seems silent. The server reports the refusal
 // separately, and possibly later: see NoteError.
@@ -78,8 +83,8 @@
 //	silence counts as the delivery               the time at which the server confirmed that it took the message, not
 //	                                             the end of the wait for an answer
 //
-// The server confirms by answering a flush. There is at most one flush in 5 ms, so under load a core subscriber gets a
-// message at most 5 ms before this time.
+// The server confirms by answering a flush. There is at most one flush in 5 ms, so under load this time may be some 5
+// ms after a core subscriber got the message.
 //
 // # Fairness
 //
@@ -87,45 +92,46 @@
 // all targets. So the outstanding messages for one target are bounded, in number and in bytes. A bound for each subject
 // would be useless if subjects contain ids. Therefore targets are grouped. If the last list shows a stream on a target,
 // the targets of that stream are a group; otherwise the targets with the same first two tokens are a group. A group may
-// have outstanding at most an eighth of the part of the window that no other group uses. The groups of two tokens with
-// the same first token, together, may have at most a quarter of the part that no group outside them uses. So several
-// silent groups leave room for a group that answers, until there are so many groups that one message of each fills the
-// window.
+// have outstanding at most an eighth of the part of the window that no other group uses. The groups with the same first
+// token, together, may have at most a quarter of the part that no group outside them uses. So many silent groups still
+// leave room for a group that answers, unless one message of each of them fills the window: a group without outstanding
+// messages has room for one message of any size.
 //
-// A fast group (see below) has the large share: half of the part of the window that no other group uses. A group gets
-// the large share if it was fast in the last quarter of a second, and keeps the large share while it answers and has
-// room. If the group falls silent, it has the ordinary share from the next quarter of a second on. Until the
-// outstanding messages of the silent group time out, the other groups share the other half of the window.
+// A fast group (see below) has the large share: half of the part of the window that no other group uses. While a group
+// is under pressure, the deliverer judges the group four times a second. A group that was fast since the last judgement
+// gets the large share, and keeps it while the group answers and has room. A group that falls silent has the ordinary
+// share from the next judgement on. Until the outstanding messages of that group time out, the other groups share the
+// rest of the window.
 //
-// If a group has no room for a message, the message waits. A group is fast if it takes 2,000 messages a second, or the
-// larger of 8 MiB and a quarter of the window's bytes a second. Any number of messages may wait for a fast group, so
-// one healthy target can use the whole throughput of the broker. If a group is not fast, the deliverer gives back the
-// messages that the group would not take within three seconds, and the messages above a quarter of the window. Their
-// outcome is Stalled, with the time at which the group should have room. These messages come again from a retry lane.
-// All waiting messages of a silent group are given back, to come again after twice the time of the silence, but at most
-// after half a minute. So a slow group is kept busy, and a silent group is limited to its ordinary share.
+// If a group has no room for a message, the message waits, or is given back. A group is fast if it takes at least 2,000
+// messages a second, or at least the larger of 8 MiB and a quarter of the window's bytes a second. Any number of
+// messages may wait for a fast group, so one healthy target can use the whole throughput of the broker. If a group was
+// judged and is not fast, the deliverer gives back the messages that the group would not take within three seconds, and
+// the messages above a quarter of the window. Their outcome is Stalled, with the time at which the group should have
+// room. These messages come again from a retry lane. A group that does not answer in its first quarter of a second
+// under pressure counts as silent. So does a group whose average rate has fallen below one message a second. No message
+// waits for a silent group: each comes again after twice the time of the silence, but at the earliest after a second
+// and at the latest after half a minute. So a slow group is kept busy, and a silent group is limited to its ordinary
+// share.
 //
-// The deliverer needs a second to distinguish a slow group from a fast group, at most once a minute for each group. In
-// that second, a flood of messages for the group may fill the memory of the lane from which they come, and so stop the
-// lane. A silent group is recognised after a quarter of a second. Floods that begin at the same time are recognised one
-// after the other, because a lane is read in order: floods for four silent groups and a slow one stop the lane for two
-// seconds. If the messages that are given back need more memory than all lanes have together, the lanes stop a second
-// time when these messages come again.
+// The deliverer needs a second to distinguish a slow group from a fast group. It keeps this judgement until the group
+// has had room for a minute. In that second, a flood of messages for the group may fill the memory of the lane from
+// which they come, and so stop the lane. Floods that begin at the same time are recognised one after the other, because
+// a lane is read in order: floods for four silent groups and a slow one stop the lane for about two seconds.
 //
-// A separate goroutine sends the messages that have waited. Another goroutine handles all answers, and sending the next
-// message takes three times as long as handling an answer. When one goroutine did both, 100,000 messages for one target
-// that were due at the same time took a tenth longer.
+// While Run runs, the goroutine that handles an answer sends no message: sending takes three times as long as handling
+// an answer. When one goroutine did both, 100,000 messages for one target that were due at the same time took a tenth
+// longer.
 //
-// The messages for one target are sent in the order in which Deliver was called. So when the stream of a target becomes
-// known, the target changes its group only when none of its messages wait.
+// The messages for one target are sent in the order of the calls of Deliver. So when the stream of a target becomes
+// known, the target changes its group only after all messages that waited for the target have been sent.
 //
 // If a target or a key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. One instance
 // sends all messages that share a rate: see package engine. A message that has to wait for its turn is given back with
-// the turn, and waits in a lane. So the memory of this package does not grow with a backlog. After a halt, and after
-// missed turns, the messages keep their order and the rate: see turns.go.
+// the turn, and waits in a lane. So the memory of this package does not grow with a backlog.
 //
-// Waiting messages are also given back when their owner stops: see Recall. The owner may also forbid each message
-// immediately before it is sent: see Owner.
+// Waiting messages are also given back when their owner stops: see Recall. The owner may also forbid a message
+// immediately before the message is sent: see Owner.
 //
 // # Tried and rejected
 //
@@ -137,7 +143,7 @@
 //   - Groups of the first token only. All targets in "prod.>" would wait for the slowest service in "prod.>".
 //   - To give back messages only for a silent target. A target that takes 1,000 messages a second filled its lane for
 //     as long as its flood lasted.
-//   - To give back messages above the share immediately. It made a burst for one fast target slower, because each
+//   - To give back messages above the share immediately. A burst for one fast target became slower, because each
 //     message that comes again costs two more hops.
 //   - To give back messages only while another group is slow. The first burst of a fast group came a second late and
 //     out of order, as long as any other group was silent.

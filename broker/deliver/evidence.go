@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// NobodyListens, NotAllowed and NoStream begin the reasons of refusals by targets that do not exist or are not
-// permitted. Package doctor recognises these texts in messages that wait for their next attempt.
+// NobodyListens, NotAllowed and NoStream begin the Reason of a Result if nobody listens, the broker lacks a permission,
+// or no stream acknowledges. Package doctor recognises these texts in messages that wait for their next attempt.
 const (
 	NobodyListens = jsapi.NobodyListens
 	NotAllowed    = "NATS does not let the broker publish there"
@@ -31,35 +31,35 @@ type evidence struct {
 	answer *nats.Msg
 	err    error
 
-	// at is the time of the delivery, if the delivery counts: the time of the answer or, for a silence, the time at
-	// which the server confirmed that it took the message. It is zero without an answer and a confirmation.
+	// at is the time of the delivery, if the verdict is Delivered: the time of the answer or, without an answer,
+	// delivery.arrivedBy.
 	at time.Time
 
 	// For an answer.
 	ack       jsapi.Ack // the answer, parsed as an acknowledgement
 	isAck     bool      // the answer is an acknowledgement or a refusal; in mode core, false for an answer with data
-	ownStream bool      // the answer names one of the broker's own streams
-	listener  *listener // the stream that listens on the target; nil if none is known
+	ownStream bool      // in modes auto and stream: the answer names one of the broker's own streams
+	listener  *listener // in modes auto and stream: the stream that listens on the target; nil if none is known
 
 	// For a silence, and for a timeout.
-	forbidden    bool         // the server has refused this publish
-	unattributed bool         // the server has refused a publish, and it is not known yet which publish it was
-	acknowledges bool         // a stream is known to acknowledge for the target
-	listenerKind listenerKind // the kind of stream on the target; not determined if acknowledges is true
-	unlistedAcks bool         // a stream that the account does not list recently acknowledged for the target's group
+	forbidden    bool         // the server has refused a publish to the target since this one
+	unattributed bool         // the server has refused a publish, and NoteError was not called yet with the subject
+	acknowledges bool         // in mode auto: a stream is known to acknowledge for the target
+	listenerKind listenerKind // in mode auto: the kind of stream on the target, if acknowledges is false
+	unlistedAcks bool         // in mode auto: an unlisted stream recently acknowledged for the target's group
 
 	// In mode request, claim is the claim of this answer or, after a timeout, of an earlier answer that was ignored.
 	claim claim
 }
 
-// claim reports whether the stream that an acknowledgement names listens on the target. If that stream does not listen
-// there, a service has replied with its own JSON, which has the same fields as an acknowledgement.
+// claim reports whether the stream that an acknowledgement names listens on the target. A service may reply with its
+// own JSON, which has the same fields as an acknowledgement.
 type claim uint8
 
 const (
 	unproven  claim = iota // not checked: the streams are not known, or there is no acknowledgement
-	confirmed              // the stream listens on the target and has sent the answer
-	refuted                // the stream does not listen on the target: the service has sent the answer
+	confirmed              // the stream listens on the target, so the answer counts as the stream's
+	refuted                // the stream does not listen on the target, so the answer counts as the service's
 )
 
 func (e evidence) silent() bool   { return errors.Is(e.err, acks.ErrSilent) }
@@ -69,8 +69,8 @@ func (e evidence) timedOut() bool { return errors.Is(e.err, acks.ErrTimeout) }
 type verdict struct {
 	pending       bool   // no result yet: the inbox must wait for more answers
 	result        Result // the result, if the verdict is not pending
-	ackedBy       string // the stream that has acknowledged the delivery
-	ignoredStream string // the stream that an ignored acknowledgement names, if a service may have written it
+	ackedBy       string // the stream that has acknowledged the delivery; empty if none has
+	ignoredStream string // the stream that an ignored acknowledgement with an unproven claim names
 	renewList     bool   // the list of streams may be out of date
 }
 
@@ -80,9 +80,9 @@ func decided(r Result) verdict { return verdict{result: r} }
 
 // judge decides how a delivery ended.
 //
-// The server reports a refused publish as an error of the connection. The report arrives before the answer to the flush
-// that establishes the silence, but nats.go may call its error handler after that answer. So no silence counts while
-// the connection has received a refusal for which the handler was not called yet.
+// The server reports a refused publish as an error of the connection. The report arrives before the server's answer to
+// the flush that confirms the publish, but nats.go may call the error handler, and so NoteError, after that answer. So
+// no silence counts while the connection has received a refusal for which NoteError was not called yet.
 func judge(e evidence) verdict {
 	switch {
 	case e.forbidden && (e.silent() || e.timedOut()):
@@ -102,7 +102,8 @@ func judge(e evidence) verdict {
 	return judgeAuto(e)
 }
 
-// judgeStream accepts only an acknowledgement or refusal of a stream, and ignores all other answers.
+// judgeStream accepts only an acknowledgement or refusal by a stream, or a refusal by the server. It ignores all other
+// answers.
 func judgeStream(e evidence) verdict {
 	switch {
 	case e.err != nil:
@@ -116,13 +117,13 @@ func judgeStream(e evidence) verdict {
 }
 
 // namesOtherStream reports whether the answer names another stream than the stream that is known to listen on the
-// target. A subscriber of the target may publish anything to the reply subject. A subscriber can also publish delayed
-// messages with this reply subject, so that the broker's own streams acknowledge there.
+// target. A subscriber of the target may publish such an answer to the reply subject. A subscriber can also request a
+// delay with this reply subject. Then one of the broker's own streams acknowledges there: see ownStream.
 func (e evidence) namesOtherStream() bool {
 	return e.listener != nil && e.ack.Stream != "" && e.ack.Stream != e.listener.name
 }
 
-// judgeCore accepts every answer, and silence.
+// judgeCore accepts silence, and every answer except the report that nobody listens.
 func judgeCore(e evidence) verdict {
 	switch {
 	case e.err != nil && !e.silent():
@@ -142,8 +143,8 @@ const (
 	serviceErrorCode = "Nats-Service-Error-Code"
 )
 
-// judgeService accepts every reply of a service, unless the reply reports an error. It ignores an acknowledgement that
-// a stream has sent. While the streams are not known, it ignores all acknowledgements.
+// judgeService accepts every reply of a service, unless the reply reports an error. It ignores an acknowledgement by a
+// stream on the target. If the streams are not known yet, it decides about an acknowledgement at the timeout.
 func judgeService(e evidence) verdict {
 	switch {
 	case e.timedOut() && e.claim == refuted:
@@ -169,8 +170,8 @@ func judgeService(e evidence) verdict {
 	return decided(Result{Outcome: Delivered})
 }
 
-// judgeAuto accepts an acknowledgement. It accepts silence if the streams of the account are known, none of them
-// acknowledges for the target, and no other stream has recently acknowledged for the target or its group.
+// judgeAuto judges answers and timeouts as in mode stream. It accepts silence under the conditions in "Evidence" of the
+// package documentation.
 func judgeAuto(e evidence) verdict {
 	switch {
 	case !e.silent():
@@ -190,7 +191,7 @@ func judgeAck(ack jsapi.Ack) verdict {
 		return verdict{result: Result{Outcome: Delivered}, ackedBy: ack.Stream}
 	case jsapi.Busy: // the stream has not refused the message
 		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
-	case jsapi.LimitReached: // of the account or the server, and not of the target's stream
+	case jsapi.LimitReached: // a limit of the account or the server, and not of the target's stream
 		return decided(refusal(NoRoom, ack))
 	}
 	return decided(refusal(Refused, ack)) // also for StreamFull, a limit of the target's own stream
@@ -200,7 +201,7 @@ func refusal(o Outcome, ack jsapi.Ack) Result {
 	return Result{Outcome: o, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)}
 }
 
-// judgeNoAnswer decides on a publish that failed or was not answered in time.
+// judgeNoAnswer decides on a publish that failed, or that got no answer before its timeout.
 func judgeNoAnswer(e evidence) verdict {
 	switch {
 	case errors.Is(e.err, nats.ErrMaxPayload):
@@ -213,7 +214,6 @@ func judgeNoAnswer(e evidence) verdict {
 	return decided(Result{Outcome: Unknown, Err: e.err})
 }
 
-// silenceReason returns the reason why the silence of a target does not count as a delivery.
 func (e evidence) silenceReason() string {
 	switch {
 	case e.mode == message.ModeStream:

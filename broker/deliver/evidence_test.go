@@ -14,7 +14,6 @@ import (
 	"delaybroker/broker/message"
 )
 
-// String returns a short description of the verdict.
 func (v verdict) String() string {
 	var words []string
 	r := v.result
@@ -106,8 +105,8 @@ func TestJudgeAnswer(t *testing.T) {
 	}
 }
 
-// TestJudgeClaimedAnswer: an acknowledgement counts only if the target's stream may have sent it. In mode request, it
-// counts as the service's reply only if no stream can have sent it.
+// TestJudgeClaimedAnswer: in modes stream and auto, an acknowledgement counts only if the target's stream may have sent
+// it. In mode request, it counts as the service's reply only if no stream can have sent it.
 func TestJudgeClaimedAnswer(t *testing.T) {
 	orders, other := &listener{name: "ORDERS", acks: true}, &listener{name: "OTHER", acks: true}
 	for _, tt := range []struct {
@@ -220,7 +219,8 @@ func TestJudgeTimeout(t *testing.T) {
 	}
 }
 
-// TestJudgeFailure: a publish that cannot succeed is refused. After any other failure, the outcome is unknown.
+// TestJudgeFailure: a publish that would fail each time counts as refused. After any other failure, the outcome is
+// unknown.
 func TestJudgeFailure(t *testing.T) {
 	for _, mode := range message.Modes() {
 		for err, want := range map[error]string{

@@ -8,13 +8,14 @@ type listener struct {
 	acks bool // the stream acknowledges
 }
 
-// filters finds the stream that listens on a subject. It is a node of a tree with one level for each token of the
-// streams' filters. After the last call of add, a tree does not change.
+// filters finds the stream that listens on a subject. A filter is a subject of a stream's configuration, possibly with
+// wildcards. A filters is a node of a tree with one level for each token of the filters. After the last call of add, a
+// tree does not change.
 type filters struct {
 	children map[string]*filters // the subtree of each token
 	star     *filters            // the subtree of *
-	leaf     *listener           // the stream with a filter that ends at this node; nil if there is none
-	tail     *listener           // the stream with a filter that ends with > after this node; nil if there is none
+	leaf     *listener           // the stream with a filter that ends at this node, or nil
+	tail     *listener           // the stream with a filter that ends with > directly after this node, or nil
 }
 
 func (f *filters) add(filter string, ln *listener) {
@@ -43,9 +44,8 @@ func (f *filters) add(filter string, ln *listener) {
 	f.leaf = preferredListener(f.leaf, ln)
 }
 
-// match returns the stream that listens on a subject, or nil. If several streams listen on the subject, match prefers
-// the stream that acknowledges; the server permits only one such stream. Match visits only nodes whose tokens match,
-// and allocates nothing.
+// match returns the stream that listens on a subject, or nil. If several streams listen on the subject, match prefers a
+// stream that acknowledges. Match visits only nodes whose tokens match, and allocates nothing.
 func (f *filters) match(subject string) *listener {
 	token, rest, more := strings.Cut(subject, ".")
 	best := f.tail

@@ -57,7 +57,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestFiltersOverlap: if two streams match, match returns the stream that acknowledges, in any order of the filters.
+// TestFiltersOverlap: if several streams listen on a subject, match returns the first that acknowledges.
 func TestFiltersOverlap(t *testing.T) {
 	for _, order := range [][2]string{{"a.b", "a.>"}, {"a.>", "a.b"}, {"a.*", "*.b"}, {"a.b", "a.b"}} {
 		var f filters

@@ -34,7 +34,8 @@ func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.T
 	return e
 }
 
-// gatherAnswer parses an answer as an acknowledgement, and looks up the stream that listens on the target.
+// gatherAnswer parses an answer as an acknowledgement and, except in mode core, looks up the stream that listens on the
+// target.
 func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
 		return // mode core accepts every answer with data
@@ -43,7 +44,7 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 		return
 	}
 	switch dl.mode {
-	case message.ModeCore: // the verdict does not depend on the stream
+	case message.ModeCore:
 	case message.ModeRequest:
 		if e.ack.Stream != "" {
 			e.claim = claimOf(d.lookup.validSnapshot(now), e.ack.Stream, dl.Target)
@@ -82,7 +83,8 @@ func claimOf(s *snapshot, stream, target string) claim {
 	return refuted
 }
 
-// acknowledges reports whether a stream is known to acknowledge for the target.
+// acknowledges reports whether a stream has acknowledged for the target within ackMemory, or is listed as one that
+// does.
 func (d *Deliverer) acknowledges(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
 	recent := dl.target.stream != "" && now.Sub(dl.target.streamAt) < ackMemory
@@ -94,8 +96,8 @@ func (d *Deliverer) acknowledges(dl *delivery, now time.Time) bool {
 	return ln != nil && ln.acks
 }
 
-// unlistedAcknowledged reports whether a stream that the account does not list has recently acknowledged for the
-// target's group. The subjects of such a stream are unknown, and may include the target.
+// unlistedAcknowledged reports whether a stream that the account does not list sent the last acknowledgement for the
+// target's group, within ackMemory. The subjects of such a stream are unknown, and may include the target.
 func (d *Deliverer) unlistedAcknowledged(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
 	subject, recent := dl.group.ackedSubject, now.Sub(dl.group.ackedAt) < ackMemory
@@ -103,9 +105,9 @@ func (d *Deliverer) unlistedAcknowledged(dl *delivery, now time.Time) bool {
 	return subject != "" && recent && d.lookup.listenerKind(subject, now) == kindNone
 }
 
-// publishRefused reports whether the server has refused the publish of a delivery (forbidden), and whether it has
-// refused some publish for which NoteError was not called yet (unattributed). The connection's last error must be read
-// first: if NoteError is called meanwhile, a refusal of this delivery still shows in one of the results.
+// publishRefused returns evidence.forbidden and evidence.unattributed. It must read the connection's last error before
+// the deliverer's fields: if NoteError is called in between, a refusal of this delivery still shows in one of the
+// results.
 func (d *Deliverer) publishRefused(dl *delivery) (forbidden, unattributed bool) {
 	last := d.box.LastError()
 	d.mu.Lock()

@@ -2,8 +2,9 @@ package deliver
 
 import "time"
 
-// The divisors of the window: a group may have 1/divisor of the window. See "Fairness" in the package documentation. A
-// fast group needs the large share. With an eighth, a stream that answers after 10 ms would be idle at times, and so
+// The divisors: a group may have 1/divisor of the part of the window that no other group uses. ParentDivisor is for the
+// group of all targets with one first token, largeDivisor for fast groups. See "Fairness" in the package documentation.
+// A fast group needs the large share. With an eighth, a stream that answers after 10 ms would be idle at times, and so
 // would core subscribers, whose silence takes 50 ms to establish.
 const (
 	windowDivisor = 1
@@ -13,12 +14,12 @@ const (
 )
 
 // group is a set of targets with one share of the window: the targets of one stream, or the targets with the same first
-// tokens. A delivery passes its group, then the group's parent, and last the window, which is the group of all targets.
-// The deliveries that wait at a group pass in the order in which they came.
+// tokens. A delivery passes its group, then the group's parent, and so on. The last parent is the window, the group of
+// all targets. The deliveries that wait at a group pass in the order in which they came.
 type group struct {
 	parent                *group // nil for the window
 	divisor               int    // while no other group is active, the group may have 1/divisor of the window
-	maxMessages, maxBytes int    // of the window: its maximum outstanding; zero for other groups
+	maxMessages, maxBytes int    // of the window: the maxima of outstanding and outstandingBytes; zero in other groups
 
 	outstanding, outstandingBytes int         // deliveries that have passed and have no result yet
 	queue                         []*delivery // deliveries that wait to pass
@@ -28,7 +29,7 @@ type group struct {
 	lastFull     time.Time // when the group, or a group below it, last had no room
 	ackedSubject string    // the last subject for which a stream acknowledged
 	ackedAt      time.Time // the time of that acknowledgement
-	removed      bool      // set by removeIfIdle; new deliveries use another group of the same name
+	removed      bool      // set by removeIfIdle: a target with this group gets another group of the same name
 }
 
 func (g *group) window() *group {
@@ -62,14 +63,13 @@ func (g *group) presentDivisor() int {
 }
 
 // removeIfIdle marks an idle group as removed, and reports whether the group is idle. A group is idle if it has no
-// outstanding and no waiting deliveries, and has had room for pressureMemory. A parent is at least as busy as its
-// groups, so it is not removed before them.
+// outstanding and no waiting deliveries, and has had room for pressureMemory. A parent of a busy group is busy.
 func (g *group) removeIfIdle() bool {
 	g.removed = g.outstanding == 0 && len(g.queue) == 0 && time.Since(g.lastFull) >= pressureMemory
 	return g.removed
 }
 
-// hasRoom reports whether no delivery waits, and at most half of the group's room is taken.
+// hasRoom reports whether no delivery waits at the group, and at most half of the group's room is taken.
 func (g *group) hasRoom() bool {
 	maxMessages, maxBytes := g.room()
 	return len(g.queue) == 0 && g.outstanding <= maxMessages/2 && g.outstandingBytes <= maxBytes/2

@@ -12,8 +12,8 @@ func (gs *groups) send(subject string, size int) (*delivery, bool) {
 	return dl, gs.pass(dl.group, dl)
 }
 
-// TestGroupOfSubject: the subjects of one stream are a group. If no stream is known, the subjects with the same first
-// two tokens are a group.
+// TestGroupOfSubject: the subjects of one stream are a group. The subjects without a known stream and with the same
+// first two tokens are a group.
 func TestGroupOfSubject(t *testing.T) {
 	gs := newGroups(800, 800)
 	for _, tt := range []struct {
@@ -40,7 +40,7 @@ func TestGroupOfSubject(t *testing.T) {
 	}
 }
 
-// TestGroupsLetPassInOrder: the end of a delivery makes room for the delivery that has waited longest.
+// TestGroupsLetPassInOrder: the end of a delivery lets the delivery pass that has waited longest.
 func TestGroupsLetPassInOrder(t *testing.T) {
 	gs := newGroups(64, 1<<20)
 	passed := fill(t, gs, "a.x", 8) // an eighth of the window
@@ -76,7 +76,7 @@ func TestParentQueueHasPrecedence(t *testing.T) {
 	}
 }
 
-// fill sends deliveries that all have room.
+// fill sends deliveries, and fails the test if one of them has no room.
 func fill(t *testing.T, gs *groups, subject string, count int) (passed []*delivery) {
 	t.Helper()
 	for i := range count {
@@ -90,8 +90,8 @@ func fill(t *testing.T, gs *groups, subject string, count int) (passed []*delive
 }
 
 // TestGroupsBalance sends deliveries of random size to random subjects through a small window, ends them in random
-// order, and takes some back. Each group counts exactly the deliveries that have passed it, the window is not exceeded,
-// and in the end no delivery remains.
+// order, and takes some back. Each group counts exactly the deliveries that have passed it, and the window is not
+// exceeded. In the end, no delivery is outstanding or waits.
 func TestGroupsBalance(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))

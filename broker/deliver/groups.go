@@ -12,7 +12,7 @@ type groups struct {
 	window         *group
 	sweepAt        int           // the minimum number of groups for the next sweep
 	pressureList   []*group      // the groups under pressure
-	pressureSignal chan struct{} // capacity 1; has a value when pressureList is no longer empty
+	pressureSignal chan struct{} // capacity 1; gets a value when the empty pressureList gets a group
 	readyQueue     []*delivery   // deliveries that have waited and have passed all groups, in the order of sending
 }
 
@@ -31,9 +31,9 @@ func newGroups(messages, bytes int) *groups {
 	}
 }
 
-// group returns the group of a subject. If the stream that listens on the subject is known, the result is the group of
-// that stream. If stream is empty, the result is the group of the first two tokens, and its parent is the group of the
-// first token. If the second token is an id, there are many small groups, and the share of their parent bounds them.
+// group returns the group of a subject. If stream is not empty, the result is the group of that stream. Otherwise the
+// result is the group of the subject's first two tokens, below the parent for the first token. If the second token is
+// an id, there are many small groups, and the share of their parent bounds them.
 func (gs *groups) group(subject, stream string) *group {
 	if stream != "" {
 		return gs.ensure(groupName{stream: stream}, gs.window, groupDivisor)
@@ -58,7 +58,7 @@ func (gs *groups) ensure(name groupName, parent *group, divisor int) *group {
 }
 
 // pass lets a delivery pass g and the parents of g, and reports whether the delivery has passed all of them. At the
-// first group without room, the delivery waits.
+// first group that has no room, or where other deliveries wait, the delivery waits.
 func (gs *groups) pass(g *group, dl *delivery) bool {
 	for ; g != nil; g = g.parent {
 		if len(g.queue) > 0 || !g.fits(dl) {
@@ -72,7 +72,7 @@ func (gs *groups) pass(g *group, dl *delivery) bool {
 	return true
 }
 
-// remove removes a delivery from the groups that it has passed, and gives its room to waiting deliveries.
+// remove releases the room of a delivery in the groups that it has passed, and lets waiting deliveries pass.
 func (gs *groups) remove(dl *delivery) {
 	for g := dl.group; g != dl.waitGroup; g = g.parent {
 		g.release(dl)
@@ -104,7 +104,8 @@ func (gs *groups) next() *delivery {
 	return dl
 }
 
-// takeBack removes and returns the waiting deliveries for which match returns true.
+// takeBack removes and returns the waiting deliveries for which match returns true. The deliveries in readyQueue wait
+// no longer.
 func (gs *groups) takeBack(match func(*delivery) bool) (returned []*delivery) {
 	for _, g := range append(slices.Collect(maps.Values(gs.byName)), gs.window) {
 		g.queue = slices.DeleteFunc(g.queue, func(dl *delivery) bool {

@@ -14,10 +14,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-const share = DefaultWindow / groupDivisor // messages that one group may have outstanding
+const share = DefaultWindow / groupDivisor // messages that a group may have outstanding while the others have none
 
 // TestShare: a silent target has no more messages outstanding than its share. Messages for another target are sent
-// immediately, and messages that wait for the silent target are given back soon.
+// immediately. Messages that wait for the silent target are given back at the next judgement.
 func TestShare(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestHalt: after a halt, no message is sent to the halted target. Halt returns when all messages already sent are
-// answered, or when its context ends. Other targets get their messages meanwhile.
+// TestHalt: while a target is halted, no message is sent to it. Halt returns when all messages that were already sent
+// to the target are answered, or when its context ends. Other targets get their messages meanwhile.
 func TestHalt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -71,8 +71,8 @@ func TestHalt(t *testing.T) {
 	})
 }
 
-// TestHaltMatchesOnce: TestHaltMatchesOnce: Halt calls isHalted once for each target, and not at each poll: the call is
-// made under the lock that all deliveries need.
+// TestHaltMatchesOnce: Halt calls isHalted once for each target, and not at each poll, because it holds the lock that
+// all deliveries need.
 func TestHaltMatchesOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -93,8 +93,8 @@ func TestHaltMatchesOnce(t *testing.T) {
 	})
 }
 
-// TestHaltGivesBackWaiting: messages that wait for a slow target are given back as soon as the target is halted. None
-// of them is sent when the target answers.
+// TestHaltGivesBackWaiting: Halt gives back the messages that wait for a slow target. None of them is sent when the
+// target answers.
 func TestHaltGivesBackWaiting(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

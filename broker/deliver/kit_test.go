@@ -139,7 +139,7 @@ func (v *watched) check(t *testing.T, elapsed time.Duration, want string) {
 	}
 }
 
-// checkIdle checks that the deliverer has no outstanding and no waiting deliveries.
+// checkIdle checks that the deliverer has no deliveries.
 func (k *kit) checkIdle() {
 	k.t.Helper()
 	k.mu.Lock()

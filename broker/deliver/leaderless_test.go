@@ -28,8 +28,8 @@ func (l leaderless) Ask(ctx context.Context, subject string, request, answer any
 	return pages.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
 }
 
-// TestStreamWithoutLeader: a stream has had no leader since the broker started, so its subjects are unknown. Core
-// subscribers of other subjects still get only one copy. For the subjects of the stream, silence is no delivery.
+// TestStreamWithoutLeader: a stream has had no leader since the broker started, so the list lacks its subjects. Core
+// subscribers of other subjects still get only one copy. On the subjects of the stream, silence is no delivery.
 func TestStreamWithoutLeader(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

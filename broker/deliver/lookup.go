@@ -13,19 +13,19 @@ import (
 
 const (
 	snapshotValidity = 5 * time.Second
-	snapshotRenewAge = snapshotValidity / 2 // from this age on, each use of a snapshot requests a new list
+	snapshotRenewAge = snapshotValidity / 2 // from this age of the snapshot on, validSnapshot requests a new list
 	listTimeout      = 2 * snapshotValidity // for one page of a list; a cluster collects a page for at most 4 s
-	listPause        = time.Second / 4      // minimum time between two lists
+	listPause        = time.Second / 4      // minimum time from the end of a list to the next list
 )
 
-// lookup finds the streams of the account that listen on a subject. It lists all streams only on request, and not
-// while the latest snapshot is younger than snapshotRenewAge. A lookup is safe for concurrent use.
+// lookup finds the stream of the account that listens on a subject. It lists all streams only on request. A lookup is
+// safe for concurrent use.
 type lookup struct {
 	api        jsapi.Asker
 	log        *ratelog.Logger
 	ours       func(stream string) bool // see Config.Ours
 	subjects   *subjectLookup
-	listSignal chan struct{}            // capacity 1; has a value if the streams should be listed
+	listSignal chan struct{}            // capacity 1; has a value if renew requested a list
 	snapshot   atomic.Pointer[snapshot] // the latest; nil before the first list
 }
 
@@ -42,11 +42,11 @@ const (
 	kindUnknown listenerKind = iota // no valid list or lookup has shown the kind
 	kindNone                        // no stream of this account listens
 	kindNoAck                       // a stream that does not acknowledge listens
-	kindAcks                        // a stream that acknowledges listens
+	kindAcks                        // a stream listens that acknowledges, or is assumed to
 )
 
-// validSnapshot returns the latest snapshot, or nil if there is none or if it is too old. It requests a new list if
-// there is no snapshot, or if the snapshot has reached the age snapshotRenewAge.
+// validSnapshot returns the latest snapshot, or nil if there is none or if its age has reached snapshotValidity. It
+// requests a new list if there is no snapshot, or if the age has reached snapshotRenewAge.
 func (l *lookup) validSnapshot(now time.Time) *snapshot {
 	s := l.snapshot.Load()
 	if s == nil {
@@ -63,11 +63,12 @@ func (l *lookup) validSnapshot(now time.Time) *snapshot {
 	return s
 }
 
-// renew requests a new list of the streams.
+// renew requests a new list of the streams. Run ignores the request if the latest snapshot is younger than
+// snapshotRenewAge.
 func (l *lookup) renew() { signal(l.listSignal) }
 
 // listenerKind returns the kind of stream that listens on a subject. If the kind is unknown, listenerKind requests a
-// list or a lookup of the subject, so that a later call returns the kind.
+// list or a lookup of the subject, so that a later call may know the kind.
 func (l *lookup) listenerKind(subject string, now time.Time) listenerKind {
 	s := l.validSnapshot(now)
 	if s == nil {
@@ -84,8 +85,8 @@ func (l *lookup) listenerKind(subject string, now time.Time) listenerKind {
 	return kindNone
 }
 
-// listener returns the stream that listens on a subject, by the latest snapshot, or nil. It returns nil if the snapshot
-// is too old, and requests no list.
+// listener returns the stream that listens on a subject by the latest snapshot, or nil if there is none. Without a
+// snapshot younger than snapshotValidity, it returns nil. It requests no list.
 func (l *lookup) listener(subject string, now time.Time) *listener {
 	if s := l.snapshot.Load(); s != nil && now.Sub(s.at) < snapshotValidity {
 		return s.listener(subject)
@@ -112,13 +113,13 @@ func (l *lookup) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			// The deliveries wait for the next list until they time out.
-			l.log.Log(slog.LevelWarn, "cannot list the streams, so no silence of core subscribers counts as a delivery; "+
-				"grant STREAM.LIST, or deliver in mode core", "err", err)
+			// Silent deliveries wait for the next list until they time out.
+			l.log.Log(slog.LevelWarn, "cannot list the streams, so silence does not count as a delivery in mode auto; "+
+				"grant STREAM.LIST, or deliver to core subscribers in mode core", "err", err)
 		default:
 			if len(s.undescribedStreams) > 0 {
-				l.log.Log(slog.LevelWarn, "some streams have no leader, so the broker looks up each target separately; "+
-					"repair these streams, or deliver in mode core", "streams", s.undescribedStreams)
+				l.log.Log(slog.LevelWarn, "some streams have no leader, so the broker looks up each silent target separately; "+
+					"repair these streams, or deliver to core subscribers in mode core", "streams", s.undescribedStreams)
 			}
 			l.snapshot.Store(s)
 		}
@@ -138,7 +139,7 @@ func (l *lookup) list(ctx context.Context, now time.Time) (*snapshot, error) {
 	return newSnapshot(now, listed, leaderless, l.snapshot.Load(), l.ours), nil
 }
 
-// Ask sends one request with the timeout listTimeout. So a lookup is a jsapi.Asker.
+// Ask sends one request with the timeout listTimeout. The method makes a lookup a jsapi.Asker.
 func (l *lookup) Ask(ctx context.Context, subject string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

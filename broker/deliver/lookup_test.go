@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// countingAsker counts the requests, delays each request, and may fail it.
+// countingAsker counts the requests, delays each request, and fails all requests while failing is true.
 type countingAsker struct {
 	jsapi.Asker
 	delay    time.Duration
@@ -73,7 +73,8 @@ func TestManyCoreTargets(t *testing.T) {
 	})
 }
 
-// TestListInterval: during deliveries, the streams are listed every few seconds, and not for each subject.
+// TestListInterval: during deliveries to silent targets, the streams are listed every few seconds, and not for each
+// subject.
 func TestListInterval(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -93,7 +94,7 @@ func TestListInterval(t *testing.T) {
 	})
 }
 
-// TestSilenceWithoutList: while the streams cannot be listed, silence is no delivery. After a list, silence is a
+// TestSilenceWithoutList: before the first list of the streams, silence is no delivery. After it, silence is a
 // delivery.
 func TestSilenceWithoutList(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -156,8 +157,8 @@ func TestManyStreams(t *testing.T) {
 	})
 }
 
-// TestLeaderlessStreams: a stream without a leader is listed by name only. The lookup then uses the stream's last known
-// subjects. If they were never known, the stream may listen on any subject.
+// TestLeaderlessStreams: a stream without a leader is listed by name only. The lookup then uses the subjects of that
+// stream in the previous list. If that list lacks them too, the stream may listen on any subject.
 func TestLeaderlessStreams(t *testing.T) {
 	p := &natstest.Pages{Answers: []string{
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,

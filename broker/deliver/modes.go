@@ -10,14 +10,14 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Modes are the modes of targets. A target has the mode of the first rule whose pattern matches, or else the default.
+// Modes are the delivery modes of targets. A target has the mode of the first rule whose pattern matches. Default is
+// the mode of all other targets.
 type Modes struct {
 	Default message.Mode // empty means auto
 	Rules   message.Rules[message.Mode]
 }
 
-// ParseModes parses a default such as "auto", or rules and a default, such as "shop.>=stream,ui.*=core,auto". A rule
-// has the form pattern=mode.
+// ParseModes parses rules of the form pattern=mode, and at most one default, as in "shop.>=stream,ui.*=core,auto".
 func ParseModes(s string) (Modes, error) {
 	var m Modes
 	for _, word := range message.SplitList(s) {
@@ -33,7 +33,7 @@ func ParseModes(s string) (Modes, error) {
 	return m, m.Validate()
 }
 
-// Validate returns an error that names every mode that does not exist.
+// Validate returns an error that names each mode that does not exist, or nil.
 func (m Modes) Validate() error {
 	var errs []error
 	check := func(mode message.Mode, where string) {
@@ -50,7 +50,7 @@ func (m Modes) Validate() error {
 	return errors.Join(errs...)
 }
 
-// mode returns the mode for one message. A mode that the message requests has precedence.
+// mode returns the mode for a message: the requested mode unless it is empty, and otherwise the mode of the target.
 func (m Modes) mode(requested message.Mode, target string) message.Mode {
 	if requested != "" {
 		return requested

@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestModes: a message has the mode that it requests, or else the mode of the first rule that matches, or else the
-// default, or else auto.
+// TestModes: the mode of a message is the first of these that exists: the requested mode, the mode of the first rule
+// that matches, the default, auto.
 func TestModes(t *testing.T) {
 	for _, tt := range []struct {
 		modes  string

@@ -32,7 +32,7 @@ func (a *arrivals) add(m *nats.Msg) {
 	a.byTarget[m.Subject] = append(a.byTarget[m.Subject], n)
 }
 
-// check checks the number of messages that a target got, and their order.
+// check checks that a target got want messages, in order.
 func (a *arrivals) check(t *testing.T, target string, want int) {
 	t.Helper()
 	a.mu.Lock()
@@ -48,8 +48,8 @@ func (a *arrivals) check(t *testing.T, target string, want int) {
 	}
 }
 
-// TestNothingOvertakesReady: the answer to a large message makes room for a waiting message. The next message comes
-// when the waiting message has room but is not sent yet, and does not overtake it.
+// TestNothingOvertakesReady: the answer to a large message makes room for a waiting message. A third message comes when
+// the waiting message has room but is not sent yet. The third message does not overtake the waiting message.
 func TestNothingOvertakesReady(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -69,8 +69,8 @@ func TestNothingOvertakesReady(t *testing.T) {
 	})
 }
 
-// TestNothingOvertakesAcrossGroups: when the stream of a target becomes known, the target belongs to another group, in
-// which there is room. The target changes its group only after all messages that wait in the old group have been sent.
+// TestNothingOvertakesAcrossGroups: the stream of a target becomes known, and the group of that stream has room. The
+// target changes its group only after all messages that wait in the old group have been sent.
 func TestNothingOvertakesAcrossGroups(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -6,46 +6,46 @@ import (
 )
 
 const (
-	// judgeInterval is the interval at which a group without room is judged, by its answers in the last interval. The
-	// interval must be longer than the time until a silence counts as a delivery, which is at most 100 ms.
+	// judgeInterval is the interval at which a group under pressure is judged. It must be longer than the time until a
+	// silence counts as a delivery, which is usually less than 100 ms.
 	judgeInterval = 250 * time.Millisecond
-	// firstJudgement is the minimum time until a group that answers is judged for the first time, because the first
-	// answers of a burst come slowly.
+	// firstJudgement is the minimum time until the rates of a group that answers are valid, because the first answers of a
+	// burst come slowly.
 	firstJudgement = 4 * judgeInterval
-	// A group is fast if it takes fastRate messages a second, or if it takes fastBytes bytes a second and a whole
-	// window of bytes within fastPeriod. Any number of messages may wait for a fast group: a message that is given back
-	// costs two more hops, which on a busy machine would make the group slow. Bytes count memory, about 2 KiB for a
+	// A group is fast if it takes fastRate messages a second, or if it takes fastBytes bytes a second and a whole window
+	// of bytes within fastPeriod. Any number of messages may wait for a fast group: a message that is given back costs two
+	// more hops, which on a busy machine would make the group slow. The bytes of a message are its Size, about 2 KiB for a
 	// small message. Without fastBytes, every group would be fast if the window is small.
 	fastRate   = 2000
 	fastBytes  = 8 << 20
 	fastPeriod = 4 * time.Second
-	// maxQueueTime is the maximum time that a message may wait for a group that is not fast. Messages that would wait
-	// longer are given back.
+	// maxQueueTime is the maximum expected time of a message in the queue of a group that is not fast. Messages that would
+	// wait longer are given back.
 	maxQueueTime = 3 * time.Second
 	// A group that is not fast may have at most 1/slowDivisor of the window, waiting and outstanding together.
 	slowDivisor = 4
-	// pressureMemory is the time for which the judgement of a group is kept, from the time at which the group last had
-	// no room.
+	// pressureMemory is the time for which the judgement of a group is kept, counted from the time at which the group last
+	// had no room.
 	pressureMemory = time.Minute
-	// A delivery that is given back comes again when its group should have room. If the group is silent, the delivery
-	// comes again after twice the time since the group's last answer, but at the earliest after minStall and at the
-	// latest after maxStall.
+	// A delivery that is given back comes again when its group should have room, but at the latest after maxStall. If the
+	// group is silent, the delivery comes again after twice the time since the group's last answer, but at the earliest
+	// after minStall.
 	minStall = time.Second
 	maxStall = 30 * time.Second
 )
 
-// pressure is the judgement of a group that had no room, by the answers in successive slices of time.
+// pressure is the judgement of a group that had no room, by the answers in successive slices of time: see measure.
 type pressure struct {
 	sliceStart            time.Time // start of the present slice
 	answers, answersBytes int       // the answered messages of the present slice, and their bytes
-	rate, rateBytes       float64   // the answered messages a second, and their bytes a second
+	rate, rateBytes       float64   // averages: the answered messages a second, and their bytes a second
 	judged                bool      // the rates are valid: a slice has been measured
 	largeShare            bool      // the group has the large share: see measure, and largeDivisor
 	lastAnswer            time.Time // time of the group's last answer; before the first answer, the start of the pressure
-	nextRetry             time.Time // the time at which the delivery that was given back last should come again
+	nextRetry             time.Time // the last result of retryAt while the group was not silent
 }
 
-// noteFull notes that a group has no room. From then on, the group is judged. The window is never judged.
+// noteFull notes that a group has no room, and puts the group under pressure. The window is never under pressure.
 func (gs *groups) noteFull(g *group) {
 	now := time.Now()
 	g.markFull(now)
@@ -58,14 +58,13 @@ func (gs *groups) noteFull(g *group) {
 	}
 }
 
-// markFull notes that the group, and so each of its parents, had no room.
 func (g *group) markFull(now time.Time) {
 	for ; g != nil; g = g.parent {
 		g.lastFull = now
 	}
 }
 
-// stallEnd reports whether a delivery would wait too long in one of its groups, and returns the time at which the
+// stallEnd reports whether a delivery would wait too long in one of its groups. If so, it returns the time at which the
 // delivery should come again.
 func (gs *groups) stallEnd(dl *delivery) (retryAt time.Time, stalled bool) {
 	for g := dl.group; g != nil; g = g.parent {
@@ -78,7 +77,6 @@ func (gs *groups) stallEnd(dl *delivery) (retryAt time.Time, stalled bool) {
 	return time.Time{}, false
 }
 
-// countAnswer counts an answer of a target for the target's groups.
 func (gs *groups) countAnswer(dl *delivery, now time.Time) {
 	for g := dl.group; g != nil; g = g.parent {
 		if p := g.pressure; p != nil {
@@ -117,10 +115,10 @@ func (gs *groups) judge(now time.Time) (returned []stalledDelivery, more bool) {
 	return returned, len(gs.pressureList) > 0
 }
 
-// measure ends a slice of time, if the slice was long enough. If the group has room at the end of the slice, the group
-// took all its messages, and could perhaps take more. So the slice counts only if its rate is higher than the previous
-// rate. After one fast slice, a group has the large share, and keeps it while the group answers and has room.
-// WindowBytes is the maximum number of outstanding bytes of all groups.
+// measure updates the judgement, and ends the present slice of time if the slice was long enough. If the group has room
+// at the end of a slice, the group took all its messages, and could perhaps take more. So the slice counts only if its
+// rate is higher than the previous rate. After one fast slice, a group has the large share, and keeps it while the
+// group answers and has room. WindowBytes is the maximum number of outstanding bytes of all groups.
 func (p *pressure) measure(now time.Time, hasRoom bool, windowBytes int) {
 	elapsed := now.Sub(p.sliceStart)
 	if elapsed < judgeInterval {
@@ -143,19 +141,18 @@ func (p *pressure) measure(now time.Time, hasRoom bool, windowBytes int) {
 
 // pressureEnded reports whether the pressure of a group can be forgotten: the first burst ended before the group was
 // judged, or the group has had room for pressureMemory. If the pressure of a slow group were forgotten as soon as the
-// group has room, messages for the group would fill their lane again.
+// group has room, the next messages for the group would fill their lane again.
 func (g *group) pressureEnded(now time.Time) bool {
 	p := g.pressure
 	return g.hasRoom() && (!p.judged && now.Sub(p.sliceStart) >= firstJudgement || now.Sub(g.lastFull) >= pressureMemory)
 }
 
-// isFast reports whether a group with these rates, in messages and bytes a second, is fast.
 func isFast(rate, bytes float64, windowBytes int) bool {
 	return rate >= fastRate || bytes >= max(fastBytes, float64(windowBytes)/fastPeriod.Seconds())
 }
 
 // exceeds reports whether these numbers of messages and bytes, waiting and outstanding together, are above the group's
-// bound.
+// bound. A fast group has no bound.
 func (g *group) exceeds(messages, bytes int) bool {
 	p, w := g.pressure, g.window()
 	if isFast(p.rate, p.rateBytes, w.maxBytes) {
@@ -167,7 +164,7 @@ func (g *group) exceeds(messages, bytes int) bool {
 		bytes > min(maxBytes+int(p.rateBytes*seconds), w.maxBytes/slowDivisor)
 }
 
-// stalls reports whether a delivery would have to wait, and the group will not have room for it soon.
+// stalls reports whether a delivery would have to wait, and would exceed the group's bound.
 func (g *group) stalls(dl *delivery) bool {
 	if g.pressure == nil || !g.pressure.judged || len(g.queue) == 0 && g.fits(dl) {
 		return false
@@ -192,7 +189,7 @@ func (g *group) takeExcess() []*delivery {
 }
 
 // retryAt returns the time at which the next delivery to give back should come again. Deliveries come again one by one,
-// at the rate of the group, or all together if the group is silent.
+// at the rate of the group. If the group is silent, or they would come later than after maxStall, they come together.
 func (g *group) retryAt(now time.Time) time.Time {
 	p := g.pressure
 	if p.rate < 1 {

@@ -7,8 +7,8 @@ import (
 )
 
 // TestJudgeGroup: an eighth of the window is outstanding for a group, and more messages wait. In the first second, the
-// group answers some messages, and is judged every quarter of a second. Then the messages that it will not take soon
-// are given back.
+// group answers some messages, and is judged every quarter of a second. Then the messages above the group's bound are
+// given back.
 func TestJudgeGroup(t *testing.T) {
 	const window = 40_000
 	for name, tt := range map[string]struct {
@@ -54,8 +54,8 @@ func TestJudgeGroup(t *testing.T) {
 	}
 }
 
-// TestLargeShare: after a quarter of a second, a fast group has half of the window. Other groups have their shares of
-// the other half. When the group falls silent, it has the ordinary share.
+// TestLargeShare: a fast group has half of the window. Other groups have their shares of the other half. After the fast
+// group has fallen silent, it has the ordinary share.
 func TestLargeShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window, inTime = 40_000, fastRate * int(judgeInterval) / int(time.Second)
@@ -107,8 +107,8 @@ func TestLargeShare(t *testing.T) {
 	})
 }
 
-// TestRetryAt: messages that are given back come again one by one, at the rate of their group, from the time at which
-// the group should have taken its other messages.
+// TestRetryAt: messages that are given back come again one by one at the rate of their group, after the time in which
+// the group should take its outstanding and waiting messages.
 func TestRetryAt(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g := &group{outstanding: 90, queue: make([]*delivery, 10), pressure: &pressure{rate: 100}}
@@ -127,7 +127,6 @@ func TestRetryAt(t *testing.T) {
 	}
 }
 
-// TestMeasure checks the rate of a group after a slice of time.
 func TestMeasure(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, tt := range []struct {

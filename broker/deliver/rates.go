@@ -10,12 +10,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// MaxRate is the maximum rate, in messages per second. It is above the throughput of a broker.
+// MaxRate is the maximum of a rate, in messages per second. It is above the throughput of a broker.
 const MaxRate = 1_000_000
 
-// Rates are the maximum messages per second for targets. A target that no rule matches has no maximum. Each subject
-// that matches a pattern has the whole rate, so a flood for one subject delays no other subject of the pattern. See
-// [Limits].
+// Rates are maximum numbers of messages per second, by patterns of targets. The first rule that matches a target
+// applies. [Limits] has the messages that share one rate.
 type Rates message.Rules[int]
 
 // ParseRates parses rules such as "shop.mail=50,reports.*=5".
@@ -32,7 +31,7 @@ func ParseRates(s string) (Rates, error) {
 	return rates, rates.Validate()
 }
 
-// Validate returns an error that names every rate that is less than 1 or more than MaxRate.
+// Validate returns an error that names each rate that is less than 1 or more than MaxRate, or nil.
 func (r Rates) Validate() error {
 	var errs []error
 	for _, rule := range r {
@@ -46,14 +45,14 @@ func (r Rates) Validate() error {
 
 // Limits bound the messages per second. A bucket is a set of messages that share one rate. If a message has a key, and
 // its target matches a rule of ByKey, the message is in the bucket of that rule and key. Any other message is in the
-// bucket of its target.
+// bucket of its target, so a flood for one target of a pattern delays no other target of the pattern.
 type Limits struct {
 	ByTarget Rates
-	ByKey    Rates // for messages that have a key
+	ByKey    Rates
 }
 
 // Bucket returns the bucket of a message, and the interval between two messages of the bucket. The interval is zero if
-// no rule matches.
+// no rule matches: then the bucket has no rate.
 func (l Limits) Bucket(target, key string) (bucket string, interval time.Duration) {
 	if key != "" {
 		for _, r := range l.ByKey {

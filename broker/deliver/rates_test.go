@@ -29,8 +29,8 @@ func TestParseRates(t *testing.T) {
 	}
 }
 
-// TestBuckets: a message with a key is in the bucket of its key if a rule for keys matches its target. All other
-// messages are in the bucket of their target.
+// TestBuckets: a message with a key is in the bucket of the first rule of ByKey that matches its target, and of its
+// key. All other messages are in the bucket of their target.
 func TestBuckets(t *testing.T) {
 	limits := Limits{
 		ByTarget: Rates{{Pattern: "reports.*", Value: 50}, {Pattern: "mail", Value: 10}},
@@ -55,7 +55,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// TestKeysAreForgotten: when there are many keys, idle keys are removed, but not a key whose turns are still to come.
+// TestKeysAreForgotten: when there are many keys, idle keys are removed, but not a key with a turn in the future.
 func TestKeysAreForgotten(t *testing.T) {
 	ts := newTargets(Limits{ByKey: Rates{{Pattern: ">", Value: 1}}}, NewCounts(nil))
 	busy := ts.turnsOf(ts.target("x"), "busy")

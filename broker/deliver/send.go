@@ -13,12 +13,12 @@ import (
 	"delaybroker/broker/message"
 )
 
-// messagePool holds messages to publish, with an empty header. The client library keeps no reference to a published
+// messagePool holds empty messages, each with an empty header. The client library keeps no reference to a published
 // message, so a later delivery reuses the message and its header, which takes 400 bytes.
 var messagePool = sync.Pool{New: func() any { return &nats.Msg{Header: make(nats.Header)} }}
 
-// sendWhenReady sends waiting deliveries whenever an answer has made room, until ctx ends. The goroutine that handles
-// answers does not send: see "Fairness" in the package documentation.
+// sendWhenReady sends the deliveries in readyQueue whenever an answer has made room, until ctx ends. The goroutine that
+// handles an answer does not send: see "Fairness" in the package documentation.
 func (d *Deliverer) sendWhenReady(ctx context.Context) {
 	d.setSender(true)
 	for {
@@ -39,8 +39,8 @@ func (d *Deliverer) setSender(runs bool) {
 	d.mu.Unlock()
 }
 
-// sendReady sends the deliveries that have waited and have passed all groups. Only one goroutine at a time sends them,
-// so that they keep their order. If another goroutine is already sending, sendReady returns immediately.
+// sendReady sends the deliveries in readyQueue. Only one goroutine at a time sends them, so that they keep their order.
+// If another goroutine is already sending, sendReady returns immediately.
 func (d *Deliverer) sendReady() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,7 +124,7 @@ func (d *Deliverer) act(dl *delivery, v verdict, now time.Time) {
 	}
 }
 
-// finish ends a delivery: it passes the result to the caller of Deliver, and makes room for waiting deliveries.
+// finish ends a delivery: it passes the result to the caller of Deliver, and lets waiting deliveries pass.
 func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	d.mu.Lock()
 	if v.ackedBy != "" {
@@ -144,13 +144,13 @@ func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	case !ready:
 	case senderRuns:
 		signal(d.readySignal)
-	default: // sendWhenReady has ended, so the remaining deliveries are sent here
+	default: // sendWhenReady does not run, so the ready deliveries are sent here
 		d.sendReady()
 	}
 }
 
-// countsAsAnswer reports whether a result counts for the rate of the target's groups: the message was sent, and did not
-// time out.
+// countsAsAnswer reports whether a result counts for the rates of the target's groups. Results of messages that timed
+// out or must not be sent do not count.
 func countsAsAnswer(r Result) bool {
 	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, ErrHalted) &&
 		!errors.Is(r.Err, acks.ErrTimeout)

@@ -90,7 +90,8 @@ func TestExpiredWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestDrain: unsent messages are given back once. Sent messages still get their answers, and nothing more is sent.
+// TestDrain: unsent messages are given back once. Sent messages still get their results, and no further message is
+// sent.
 func TestDrain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -159,8 +160,8 @@ func TestEndWithTheLastAnswer(t *testing.T) {
 	})
 }
 
-// TestDoneOnce: each delivery gets exactly one result. The deliveries go to targets of every kind in every mode, while
-// the server stops and starts, and with one seed the deliverer drains at the end.
+// TestDoneOnce: each delivery gets exactly one result. The deliveries go to several kinds of targets in all modes but
+// request, while the server stops and starts. With one seed, the deliverer drains at the end.
 func TestDoneOnce(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

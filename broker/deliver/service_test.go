@@ -11,7 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestService: in mode request, a reply counts as a delivery. A reply with an error, and silence, count as refusals.
+// TestService: in mode request, a reply without an error counts as a delivery. A reply with an error, and a missing
+// reply, count as refusals.
 func TestService(t *testing.T) {
 	const slow = 9 * time.Second
 	for name, test := range map[string]struct {
@@ -53,7 +54,7 @@ func TestService(t *testing.T) {
 	}
 }
 
-// errorHeader returns the header of a reply that reports a failure of the service. An empty text or code is left out.
+// errorHeader returns the header of a service's error. It leaves out an empty text or code.
 func errorHeader(text, code string) nats.Header {
 	h := make(nats.Header)
 	if text != "" {
@@ -89,8 +90,8 @@ func TestServiceSubjectInStream(t *testing.T) {
 	})
 }
 
-// TestServiceLikeStream: a service replies with JSON that looks like an acknowledgement. As soon as the list of streams
-// shows that no such stream listens on the target, the reply counts as the service's.
+// TestServiceLikeStream: a service replies with JSON that looks like an acknowledgement. The reply counts as the
+// service's if a list shows that the named stream does not listen on the target, and at the latest at the timeout.
 func TestServiceLikeStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -7,7 +7,7 @@ type snapshot struct {
 	at                 time.Time // when the list was requested
 	filters            filters
 	descriptions       map[string]description // by stream; a stream without a leader has its last known description
-	undescribedStreams []string               // existing streams without a description in any snapshot
+	undescribedStreams []string               // streams without a leader and without a last known description
 }
 
 // description is the entry of one stream in a list.
@@ -21,9 +21,9 @@ type description struct {
 	} `json:"config"`
 }
 
-// newSnapshot returns a snapshot of a list: the descriptions of streams, and the names of the streams without a leader.
-// A stream without a leader keeps its description from the previous snapshot, which may be nil. The broker's own
-// streams do not count as undescribed, because they listen on no targets.
+// newSnapshot returns a snapshot of a list: the descriptions of the listed streams, and the names of the streams
+// without a leader. A stream without a leader keeps its description from the previous snapshot, which may be nil. The
+// broker's own streams do not count as undescribed, because they listen on no targets.
 func newSnapshot(
 	at time.Time, listed []description, leaderless []string, previous *snapshot, ours func(string) bool,
 ) *snapshot {

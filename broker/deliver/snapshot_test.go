@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLeaderlessSnapshot: a stream without a leader keeps the subjects of the previous snapshot, if it had any. The
-// broker's own streams never count as undescribed, because they listen on no targets.
+// TestLeaderlessSnapshot: a stream without a leader keeps its description of the previous snapshot. A stream of the
+// broker never counts as undescribed.
 func TestLeaderlessSnapshot(t *testing.T) {
 	var listed []description
 	if err := json.Unmarshal([]byte(`[{"config":{"name":"A","subjects":["a.>"]}},

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	maxQueuedSubjects = 1024    // while the queue is full, more subjects are dropped
-	maxCachedAnswers  = 1 << 16 // when the cache is full, it is cleared
+	maxQueuedSubjects = 1024    // while the queue is full, further subjects are dropped
+	maxCachedAnswers  = 1 << 16 // when the cache is full, the next answer clears it
 )
 
-// subjectLookup finds out whether a stream listens on a single subject. It is needed while a stream has had no leader
-// since the start of this process: the list of streams lacks the subjects of that stream, but the cluster knows them. A
-// subjectLookup is safe for concurrent use.
+// subjectLookup finds out whether a stream listens on a single subject. It is needed while a stream is undescribed: the
+// list of streams lacks the subjects of that stream, but the cluster knows them. A subjectLookup is safe for concurrent
+// use.
 type subjectLookup struct {
 	queue chan string // subjects to look up
 
@@ -23,7 +23,6 @@ type subjectLookup struct {
 	answers map[string]answer // by subject
 }
 
-// answer is the cached answer for a subject.
 type answer struct {
 	listens bool // a stream listens on the subject
 	at      time.Time
@@ -35,8 +34,8 @@ func newSubjectLookup() *subjectLookup {
 	return &subjectLookup{queue: make(chan string, maxQueuedSubjects), answers: make(map[string]answer)}
 }
 
-// listenerKind returns the kind of stream that listens on a subject which matches no described stream. If the kind is
-// unknown, listenerKind queues the subject, so that a later call returns the kind.
+// listenerKind returns the kind of stream that listens on a subject without a described stream. A stream that listens
+// is assumed to acknowledge. If the kind is unknown, listenerKind queues the subject for run.
 func (s *subjectLookup) listenerKind(subject string) listenerKind {
 	switch a := s.cachedAnswer(subject); {
 	case !a.valid():
@@ -51,7 +50,6 @@ func (s *subjectLookup) listenerKind(subject string) listenerKind {
 	return kindNone
 }
 
-// run looks up subjects until ctx ends.
 func (s *subjectLookup) run(ctx context.Context, api jsapi.Asker) {
 	for {
 		select {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// minSweep is the minimum number of values of a map for a sweep.
+// minSweep is the minimum number of values in a map for a sweep.
 const minSweep = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
@@ -16,7 +16,7 @@ type targets struct {
 	byKey     map[string]*turns // the turns of the buckets of keys, by bucket
 	limits    Limits
 	counts    *Counts
-	pacer     string    // the unique name of this deliverer in the names of turns
+	pacer     string    // a random name of this deliverer, for the names of turns
 	start     time.Time // start of the deliverer's clock
 
 	sweepAt     int // the minimum number of targets for the next sweep
@@ -61,7 +61,7 @@ func (ts *targets) target(subject string) *target {
 	return t
 }
 
-// turnsOf returns the turns of a message's key if a rule for keys matches, or else the turns of its target.
+// turnsOf returns the turns of a message's bucket: see Limits.
 func (ts *targets) turnsOf(t *target, key string) *turns {
 	bucket, interval := ts.limits.Bucket(t.subject, key)
 	if bucket == t.subject {
@@ -86,7 +86,6 @@ func sweep[K comparable, V any](m map[K]V, sweepAt *int, idle func(V) bool) {
 	*sweepAt = 2 * len(m)
 }
 
-// dropUnsent subtracts a waiting delivery that is given back.
 func (t *target) dropUnsent() {
 	t.deliveries--
 	t.unsentDeliveries--

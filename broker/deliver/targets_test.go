@@ -69,8 +69,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestRateOfAnother: a turn of another deliverer does not count. After a restart, messages with such a turn and new
-// messages share the rate.
+// TestRateOfAnother: a turn of another deliverer does not count, so messages with such a turn and new messages share
+// the rate.
 func TestRateOfAnother(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -93,7 +93,7 @@ func TestRateOfAnother(t *testing.T) {
 	})
 }
 
-// TestRateAndExpiry: a message that expires before its turn reserves no turn.
+// TestRateAndExpiry: a message that would expire before its turn takes no turn.
 func TestRateAndExpiry(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

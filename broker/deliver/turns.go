@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// turnMissed is the lateness from which on a message has missed its turn. The load of a busy machine makes a message
-// less late than that.
+// turnMissed is the lateness from which on a message has missed its turn. The load of a busy machine makes messages
+// less late than turnMissed.
 const turnMissed = 250 * time.Millisecond
 
 // turns gives turns to the messages of one bucket. A turn is a time at which the rate permits one message; successive
-// turns are an interval apart. Messages get turns in the order in which they come.
+// turns are at least an interval apart. Messages get turns in the order in which they come.
 //
-// Turns are times of the bucket's own clock. The clock stops while the target is halted. When messages have missed
-// their turns, the clock is set back by the lost time, because otherwise all missed turns would be due at the same
-// time. The order of the messages does not change: a message comes at the original time of its turn, is given back with
-// the postponed time, and waits again.
+// Turns are times of the bucket's own clock. The clock of a target stops while the target is halted. When all messages
+// have missed their turns, the clock is set back by the lost time, because otherwise all missed turns would be due at
+// the same time. The order of the messages does not change: a message comes at the original time of its turn, is given
+// back with the postponed time, and waits again.
 //
 // The bucket's clock starts together with the deliverer's clock. Times of either clock are durations since that start.
 type turns struct {
 	interval time.Duration // between two messages; zero if there is no rate
-	nextFree time.Duration // the first turn that is not given yet
+	nextFree time.Duration // the earliest turn that may be given next
 	lastSent time.Duration // the latest turn in which a message was sent
 	lag      time.Duration // the lag of the clock behind the deliverer's clock
 	halted   bool          // the clock is stopped
@@ -29,7 +29,7 @@ type turns struct {
 	revision int           // incremented when the clock is set back, and when turns are revoked
 
 	firstValidRevision int           // the first revision whose turns are not revoked
-	lastRevoked        time.Duration // the latest revoked turn, by the deliverer's clock
+	lastRevoked        time.Duration // all revoked turns are before this time of the deliverer's clock
 }
 
 // turn is the turn of one message.
@@ -46,7 +46,7 @@ func (t *turns) now(elapsed time.Duration) time.Duration {
 	return elapsed - t.lag
 }
 
-// pending reports whether messages that have turns may still come.
+// pending reports whether messages with turns of the future, valid or revoked, may still come.
 func (t *turns) pending(elapsed time.Duration) bool {
 	return t.nextFree > t.now(elapsed) || t.lastRevoked > elapsed
 }
@@ -61,25 +61,26 @@ func (t *turns) halt(halted bool, elapsed time.Duration) {
 	t.halted = halted
 }
 
-// setBack sets the clock back, which postpones all turns that were given.
+// setBack sets the clock back by d, which postpones all turns that were given.
 func (t *turns) setBack(d time.Duration) {
 	t.lag += d
 	t.revision++
 }
 
-// postpone handles a message that comes late for its turn, and reports whether the message still has a turn.
+// postpone handles a message that comes late for its turn, and reports whether the turn is still valid. At is the turn,
+// and now is the time of the bucket's clock.
 //
 // If no other message was sent for about as long as this message is late, all messages were delayed. Then postpone sets
 // the clock back by the lateness. If the message has missed its turn, earlier messages may have missed their turns too.
-// So in this case, postpone sets the clock back by the whole time without a sent message, but by at most turnMissed
-// more than the lateness.
+// So in this case, postpone sets the clock back by the whole time without a sent message, but by at most the lateness
+// and turnMissed.
 //
 // If the message has missed its turn, and later messages have been sent meanwhile, only this message was delayed. Then
 // postpone revokes all turns, and each message gets a new turn when it comes.
 func (t *turns) postpone(at, now time.Duration) bool {
 	lateness, idleTime := now-at, now-t.lastSent-t.interval
 	switch {
-	case lateness < turnMissed && idleTime < lateness: // later messages were sent, but this message is in time
+	case lateness < turnMissed && idleTime < lateness: // later messages were sent, but this message keeps its turn
 	case lateness < turnMissed:
 		t.setBack(lateness)
 	case lateness <= idleTime+turnMissed:
@@ -97,9 +98,9 @@ func (t *turns) postpone(at, now time.Duration) bool {
 // pace gives a message a turn at the rate of its bucket, and reports whether to send the message now. If the turn comes
 // later, or if the message expires before its turn, pace returns the result of the delivery.
 //
-// A message that has to wait for its turn is moved once, into a lane in which it waits. So a backlog neither stays in
-// memory nor circulates in the retry lanes. When the message comes again, it names its turn and the deliverer that gave
-// the turn. A turn of another deliverer, in another instance or before a restart, does not count, because this
+// A message that has to wait for its turn is moved into a lane in which it waits until then. So a backlog neither stays
+// in memory nor circulates in the retry lanes. When the message comes again, it names its turn and the deliverer that
+// gave the turn. A turn of another deliverer, in another instance or before a restart, does not count, because this
 // deliverer does not know the other turns of that deliverer.
 func (ts *targets) pace(t *target, m Message) (r Result, sendNow bool) {
 	b := ts.turnsOf(t, m.RateKey)
@@ -117,7 +118,7 @@ func (ts *targets) pace(t *target, m Message) (r Result, sendNow bool) {
 		valid = b.postpone(tn.at, now)
 		now = b.now(elapsed)
 	}
-	// A message of the present revision is sent even before its turn: the clock of its lane may be slightly fast.
+	// With a turn of the present revision, a message is sent even before its turn: its lane's clock may be slightly fast.
 	if valid && (tn.at <= now || tn.revision == b.revision) {
 		b.lastSent = max(b.lastSent, tn.at)
 		return Result{}, true
@@ -156,7 +157,8 @@ func (ts *targets) turnName(t turn) string {
 	return ts.pacer + "." + strconv.FormatInt(int64(t.revision), 36) + "." + strconv.FormatInt(int64(t.at), 36)
 }
 
-// parseTurn parses a name that turnName returned. Ok is false for a turn that another deliverer gave.
+// parseTurn parses a name that turnName returned. It returns false for a turn that another deliverer gave, and for any
+// other text.
 func (ts *targets) parseTurn(name string) (turn, bool) {
 	pacer, rest, _ := strings.Cut(name, ".")
 	revisionText, atText, ok := strings.Cut(rest, ".")

@@ -10,7 +10,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// queue sends messages to targets with a rate, and keeps the turn of each message.
+// queue is a kit that keeps the turn of each message.
 type queue struct {
 	*kit
 	turns map[string]Result // by target and number
@@ -45,7 +45,7 @@ func newQueue(t *testing.T, s *natstest.Server) *queue {
 var numbers = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 
 // TestHaltMovesTurns: while a target is halted, its turns do not pass. After the halt, each message keeps its place, in
-// whatever order the messages come, and new messages get later turns. The turns of other targets do not change.
+// any order in which the messages come, and new messages get later turns. The turns of other targets do not change.
 func TestHaltMovesTurns(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		q := newQueue(t, s)
@@ -79,8 +79,8 @@ func TestHaltMovesTurns(t *testing.T) {
 	})
 }
 
-// TestMissedTurns: for some time no message could be sent. Then each message keeps its place, in whatever order the
-// messages come: the message with the first turn is sent, and the others follow at the interval of the rate.
+// TestMissedTurns: for some time no message was sent. Then each message keeps its place, whichever message comes first:
+// the message with the first turn is sent, and the others follow at the interval of the rate.
 func TestMissedTurns(t *testing.T) {
 	for first, wait := range map[string]time.Duration{"1": 0, "4": turnMissed} { // first is the first message that comes
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
