@@ -129,8 +129,8 @@ func (c *Cursor) take(count int, s state) (sequences []uint64) {
 	return sequences
 }
 
-// PutBack undoes TakeOutOfOrder and TakeUrgent for messages that could not be deleted from the lane. Afterwards, Urgent
-// does not count these messages.
+// PutBack undoes TakeOutOfOrder and TakeUrgent for messages that could not be deleted from the lane. The messages are
+// no longer urgent.
 func (c *Cursor) PutBack(sequences []uint64) {
 	if len(sequences) == 0 {
 		return

@@ -13,8 +13,7 @@ type Arrival struct {
 	MsgID    string    // the client's own Nats-Msg-Id, or empty
 	Attempts int       // number of refusals by the target before this delivery
 
-	// Series is the generation of a recurring timer's set, and Round the number of the round, from 1. Both are zero for
-	// any other message.
+	// Series and Round are those of Origin.
 	Series uint64
 	Round  int
 }

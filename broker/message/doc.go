@@ -1,6 +1,6 @@
 // Package message implements the broker's contract with its clients: the subjects and headers of a request, the headers
-// of a delivered message, and an explanation for each bad request. It has no NATS connection and no state. Package
-// entry parses the requests for named timers, and this package parses all other requests.
+// of a delivered message, and an explanation for each bad request. It has no NATS connection. Package entry parses the
+// requests for named timers, and this package parses all other requests.
 //
 // # Subjects
 //

@@ -69,9 +69,8 @@ func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem
 	return l, problem
 }
 
-// checkEdit returns a problem if an operator must not change the header. An unknown Delay-* header is no problem: an
-// operator may drop the misspelt header that made the message a dead letter, although SplitHeader has already dropped
-// that header.
+// checkEdit returns a problem if an operator must not change the header. An unknown Delay-* header is no problem: the
+// letter does not have the misspelt header of its request, but an operator may try to drop that header.
 func checkEdit(name string) *Problem {
 	canonical := CanonicalName(name)
 	if canonical != "" && !slices.Contains(editableHeaders, canonical) || isReserved(plainName(name)) {
@@ -99,7 +98,6 @@ func (l *Letter) dropUser(name string) {
 	maps.DeleteFunc(l.User, func(k string, _ []string) bool { return strings.EqualFold(k, name) })
 }
 
-// editOptions applies the request headers of an edit to the letter.
 func (p Policy) editOptions(l *Letter, b Block, now time.Time) *Problem {
 	until, problem := b.Value(HeaderUntil)
 	if problem != nil {

@@ -11,15 +11,14 @@ type Ending struct {
 	At time.Time
 	// Due is zero for a dead letter whose requested due time is unknown: see Letter.DueKnown.
 	Due time.Time
-	// Lateness is never negative. It counts from Due, or from the end of a wait for the target's rate or for the end of a
-	// pause. It is zero if Due is zero.
+	// Lateness is never negative. It counts from Due or, if the message waited for the target's rate or for the end of a
+	// pause, from the end of that wait. It is zero if Due is zero.
 	Lateness time.Duration
 	Refusals int    // number of deliveries that the target refused
 	Code     Code   // of a dead letter; empty for a delivery
 	Reason   string // of a dead letter; for a delivery the reason of the last refusal, if any
 
-	// Series is the generation of a recurring timer's set, and Round the number of the round, from 1. Both are zero for
-	// any other message.
+	// Series and Round are those of Origin.
 	Series uint64
 	Round  int
 }

@@ -26,7 +26,7 @@ func (f *Fields) Text(name string) string {
 	return v
 }
 
-// checked returns the value of a header, or "" if it is missing. It refuses a value that is not valid.
+// checked returns the value of a header, or "" if it is missing. It refuses a value for which valid returns false.
 func (f *Fields) checked(name string, valid func(v string) bool) string {
 	v := f.Text(name)
 	if !valid(v) {

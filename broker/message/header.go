@@ -46,10 +46,10 @@ const (
 	HeaderSeries   = "Delay-Series"   // for a recurring timer: the generation of its set
 	HeaderRound    = "Delay-Round"    // for a recurring timer: the number of the round, from 1
 
-	// Between lanes, and on dead letters.
+	// Between lanes. Dead letters have the first five, too.
 	HeaderFormat       = "Delay-Format"
 	HeaderHop          = "Delay-Hop"           // number of publishes by brokers into lanes so far
-	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries so far; the delivered message has it too
+	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries; also at the target
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
 	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, after a refusal, a turn or a deferral
@@ -68,7 +68,7 @@ const (
 	HeaderTimer     = "Delay-Timer"      // the key, on a marker
 	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body, on a marker
 
-	// On the entry that is the firing of one round and the set of the next: see package entry.
+	// On the entry that is the firing of one round and the set of the next round: see package entry.
 	HeaderFirst    = "Delay-First"     // the planned time of the first round
 	HeaderPlanned  = "Delay-Planned"   // the planned time of the next round
 	HeaderNext     = "Delay-Next"      // when the next round is due; missing while the series is paused

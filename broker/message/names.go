@@ -64,7 +64,6 @@ func NewNames(prefix string) (Names, error) {
 	}, nil
 }
 
-// Prefix returns the token from which all names derive.
 func (n Names) Prefix() string { return n.level }
 
 // Roots returns the first tokens that the broker reserves: no target may begin with one.
@@ -97,8 +96,9 @@ func (n Names) OwnsStream(stream string) bool {
 }
 
 // OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter returns the pattern of its
-// subjects. OwnersTable returns the subject of the table of owners. The subject of an instance's heartbeats begins with
-// OwnersBeat. OwnersCall returns the subject of the broadcasts to all instances, which no stream stores.
+// subjects. OwnersTable returns the subject of the table of owners. The subject of an instance's counter begins with
+// OwnersBeat: see package lease. OwnersCall returns the subject of the broadcasts to all instances, which no stream
+// stores.
 func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
 func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
 func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
@@ -128,7 +128,7 @@ func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" 
 func (n Names) ShiftCall() string            { return n.control + ".shift" }
 
 // LevelFilter returns the pattern of the subjects of requests for a level. InFilter, AtFilter, TimerFilter, HopFilter,
-// RetryFilter and DeadFilter return the patterns of the other subjects of messages.
+// RetryFilter and DeadFilter return the patterns of other subjects of messages.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }
@@ -200,7 +200,6 @@ func (a Address) Key() string {
 	return a.Token
 }
 
-// ScheduleSubject returns the subject of a schedule's entries in the timers' stream.
 func (n Names) ScheduleSubject(schedule string) string { return n.Timer(ScheduleName(schedule), "") }
 
 // MarkerTarget replaces the target in the subject of a marker.

@@ -56,8 +56,7 @@ func (r Request) options(b Block) (Request, *Problem) {
 	return r, problem
 }
 
-// maxRateKey is the maximum length of a Delay-Rate-Key, in bytes.
-const maxRateKey = 64
+const maxRateKey = 64 // bytes
 
 func validRateKey(key string) bool {
 	return key != "" && len(key) <= maxRateKey &&

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Origin identifies the recurring timer, or the schedule, that produced a message. Any other message has the zero
-// Origin.
+// Origin identifies the recurring timer, or the schedule, that produced a message. A message without either has the
+// zero Origin.
 type Origin struct {
 	Series uint64 // generation of a recurring timer's set; zero unless the timer recurs
 	Round  int    // number of the round, from 1; zero unless the timer recurs
@@ -19,7 +19,6 @@ type Origin struct {
 // RollupSub is the only valid value of HeaderRollup.
 const RollupSub = "sub"
 
-// Origin returns the origin of the message.
 func (r Request) Origin() Origin {
 	if r.origin == nil {
 		return Origin{}
@@ -27,7 +26,6 @@ func (r Request) Origin() Origin {
 	return *r.origin
 }
 
-// WithOrigin returns the request with another origin.
 func (r Request) WithOrigin(o Origin) Request {
 	if r.origin = nil; o != (Origin{}) {
 		r.origin = &o
@@ -35,7 +33,6 @@ func (r Request) WithOrigin(o Origin) Request {
 	return r
 }
 
-// identify writes the series and the number of the round.
 func (o *Origin) identify(h Header) {
 	if o != nil && o.Series > 0 {
 		Put(h, HeaderSeries, strconv.FormatUint(o.Series, 10))

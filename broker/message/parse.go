@@ -98,7 +98,8 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 }
 
 // ParseOptions parses the options of a client's message with the given due time. Problem is the problem of the target,
-// or nil. Even then, ParseOptions parses the options, because an operator may resend the dead letter to another target.
+// or nil. ParseOptions parses the options even if the target has a problem, because an operator may resend the dead
+// letter to another target.
 func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, b := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {

@@ -51,8 +51,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Sentence }
 
-// maxReason is the maximum length of the reason in Delay-Last-Error or Delay-Deferred, in bytes.
-const maxReason = 256
+const maxReason = 256 // bytes of Delay-Last-Error or Delay-Deferred
 
 // Problemf returns a problem. It truncates a sentence that is too long for a header.
 func Problemf(code Code, format string, args ...any) *Problem {

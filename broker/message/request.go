@@ -14,7 +14,6 @@ const (
 	ModeRequest Mode = "request" // a service's reply is the acknowledgement
 )
 
-// Modes returns all modes.
 func Modes() []Mode { return []Mode{ModeAuto, ModeStream, ModeCore, ModeRequest} }
 
 // Incoming is a stored message as a lane reads it.
@@ -48,7 +47,7 @@ type Request struct {
 	origin      *Origin // never changed, since copies of the request share it; nil for the zero Origin
 
 	Hop          int // number of publishes by brokers into lanes so far
-	Attempts     int // number of refused deliveries, since the last resend from the dead letters
+	Attempts     int // number of refused deliveries since the last resend from the dead letters
 	FirstFailure time.Time
 	LastFailure  time.Time
 	RetryAt      time.Time // time of the next attempt, after a refusal, a turn or a deferral
@@ -58,7 +57,7 @@ type Request struct {
 	// For people only: no decision depends on these fields.
 	LastError       string // reason of the last refusal
 	DeferralReason  string // reason of a deferral until RetryAt; otherwise empty
-	AllowedRefusals int    // maximum number of refusals, when the message last entered a retry lane
+	AllowedRefusals int    // maximum number of refusals, as of the last move into a retry lane
 }
 
 // NextAttempt returns the time of the next delivery: the later of Due and RetryAt.
@@ -69,7 +68,7 @@ func (r Request) NextAttempt() time.Time {
 	return r.Due
 }
 
-// WithRefusal returns the request after the target has refused another delivery. The next attempt is at retryAt.
+// WithRefusal returns the request after the target has refused another delivery.
 func (r Request) WithRefusal(now, retryAt time.Time, reason string) Request {
 	r.Attempts++
 	if r.FirstFailure.IsZero() {

@@ -6,7 +6,7 @@ type Rule[V any] struct {
 	Value   V
 }
 
-// Rules is a list of rules. The first rule whose pattern matches a target applies to the target.
+// Rules are in the order in which Lookup tries them. The first rule whose pattern matches a target applies.
 type Rules[V any] []Rule[V]
 
 // Lookup returns the value for a target, or fallback if no rule matches.
@@ -19,7 +19,6 @@ func (r Rules[V]) Lookup(target string, fallback V) V {
 	return fallback
 }
 
-// Patterns returns the patterns of all rules, in their order.
 func (r Rules[V]) Patterns() (patterns []string) {
 	for _, rule := range r {
 		patterns = append(patterns, rule.Pattern)

@@ -89,14 +89,12 @@ func (k *Keys) Replace(secrets []string, start time.Time) {
 	k.ring.Store(r)
 }
 
-// derive derives the key for one purpose.
 func derive(secret, purpose string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("delaybroker seal 1: " + purpose))
 	return mac.Sum(nil)
 }
 
-// Empty reports whether there is no key.
 func (k *Keys) Empty() bool { return len(k.load().keys) == 0 }
 
 var noKeys ring

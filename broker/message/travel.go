@@ -36,7 +36,6 @@ func (r Request) HopHeader() Header {
 	return h
 }
 
-// TargetHeader returns the header of the message at its target.
 func (r Request) TargetHeader() Header {
 	h := make(Header)
 	r.PutTargetHeader(h)

@@ -112,7 +112,7 @@ func KeyID(seal string) string {
 	return id
 }
 
-// IDs returns the ids of the keys, in their order. The first key makes the seals.
+// IDs returns the ids of the keys. The first key makes the seals.
 func (k *Keys) IDs() []string {
 	var ids []string
 	for _, key := range k.load().keys {
@@ -132,7 +132,6 @@ const (
 	OtherKey               // none of the keys
 )
 
-// UseOf returns the use of the key that a seal names.
 func (k *Keys) UseOf(seal string) KeyUse {
 	r := k.load()
 	if seal == "" || len(r.keys) == 0 {
@@ -148,7 +147,7 @@ func (k *Keys) UseOf(seal string) KeyUse {
 	}
 }
 
-// UseOfMessage returns the use of the key that the seal of a message names.
+// UseOfMessage is like UseOf. It returns NoKey unless the message has exactly one seal.
 func (k *Keys) UseOfMessage(h Header) KeyUse {
 	if len(h[HeaderSeal]) != 1 {
 		return NoKey
