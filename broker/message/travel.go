@@ -110,8 +110,8 @@ func (f *Fields) parseLetterState(r *Request) {
 	r.LastFailure = f.Moment(HeaderLastFailure, Optional)
 }
 
-// ReadState parses the headers that HopHeader writes. R has the client's headers and the target. Its subject is the
-// default for a missing Delay-Subject. If there is a problem, ReadState returns r unchanged. If the format is newer
+// ReadState parses the headers that HopHeader writes. R has the client's headers and the target. The subject in r is
+// the default for a missing Delay-Subject. If there is a problem, ReadState returns r unchanged. If the format is newer
 // than this broker's, that is the problem.
 func (p Policy) ReadState(r Request, b Block) (Request, Fields) {
 	f := Fields{Block: b}
