@@ -82,7 +82,8 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	}
 	k.lastRead, k.next = Message{}, 0
 	// The previous owner committed up to first or, in a sparse lane, read up to first. If the leader shows a lower
-	// sequence, the stream was restored, or truncated by a loss of power. Its creation time may still be the same.
+	// sequence, the stream was restored, or truncated by a loss of power. The stream's creation time may still be the
+	// same.
 	maxFirst := sample.FirstSeq
 	if r.cfg.Sparse {
 		maxFirst = sample.LastSeq + 1

@@ -70,7 +70,7 @@ type ReaderConfig struct {
 	Inbox     string // prefix of reply subjects, such as "_INBOX"
 	Stream    string
 	Filter    string        // the subjects of the lane, if it is only a part of the stream; empty for all
-	Delay     time.Duration // the time for which every message waits in the lane; zero for the intake
+	Delay     time.Duration // the time for which every message waits in the lane; zero for a lane without a delay
 	// From is the lowest sequence to hand over: the cursor of the previous owner. A replica that lags may still show
 	// purged messages below From.
 	From uint64
@@ -123,7 +123,7 @@ func (r *Reader) Release(it Item) {
 func (r *Reader) Live() uint64 { return r.liveEpoch.Load() }
 
 // Invalidate tells the reader that the stream of an epoch was replaced. The reader then begins an epoch with a new
-// history. It cannot detect the replacement itself while it waits for its owner.
+// history. While the reader waits for its owner, it cannot detect the replacement itself.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidEpochs <- epoch:
@@ -132,8 +132,8 @@ func (r *Reader) Invalidate(epoch uint64) {
 }
 
 // Probe makes the reader check that its consumer still exists. The owner calls Probe after an outage of JetStream that
-// did not close the connection. The outage deletes consumers that are kept in memory. Without Probe, the reader of an
-// idle lane would notice the deletion only after a long timeout.
+// did not close the connection. Such an outage deletes consumers that are kept in memory. Without Probe, the reader of
+// an idle lane would notice the deletion only after a long timeout.
 func (r *Reader) Probe() {
 	select {
 	case r.probeSignal <- struct{}{}:
@@ -219,7 +219,8 @@ func (r *Reader) wait(ctx context.Context, backoff time.Duration) {
 	}
 }
 
-// accept handles a message that a consumer shows. It hands the message over if no message of the stream is skipped.
+// accept handles a message that a consumer shows. It hands the message over if the message is not yet read and not
+// deleted, and if no message of the lane is skipped.
 func (r *Reader) accept(ctx context.Context, m Message) error {
 	k := &r.knowledge
 	if m.Sequence == k.lastRead.Sequence && !m.At.Equal(k.lastRead.At) {
