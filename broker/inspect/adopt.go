@@ -22,13 +22,13 @@ type Overrides struct{ Prefix, Levels, Retry bool }
 
 // Adoption reports the prefixes that Adopt found.
 type Adoption struct {
-	Prefix  string   // the prefix found, if it differs from the default; otherwise empty
+	Prefix  string   // the prefix that replaces the default; otherwise empty
 	Choices []string // the prefixes found, if there are several brokers: the operator must choose one
 }
 
 // Adopt reads the prefix and the levels from the metadata of the streams, except the fields that the operator has set.
-// If the server does not list the streams, Adopt keeps the defaults and returns no error: the caller's next request
-// reports the reason.
+// It changes the prefix only if the default prefix has no streams, and exactly one other prefix has. If the server does
+// not list the streams, Adopt keeps the defaults and returns no error: the caller's next request reports the reason.
 func (i *Inspector) Adopt(ctx context.Context, overrides Overrides) (Adoption, error) {
 	var adoption Adoption
 	if overrides.Prefix && overrides.Levels && overrides.Retry {

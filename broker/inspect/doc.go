@@ -1,5 +1,6 @@
-// Package inspect reads the state of a broker from outside, by requests to JetStream and to the running instances. The
-// operator's commands and the page use it. It prints nothing, and reads neither flags nor the environment.
+// Package inspect reads and changes the state of a broker from outside, by requests to JetStream and to the running
+// instances. The operator's commands and the page use it. It prints nothing, and reads neither flags nor the
+// environment.
 //
 //	Session ───▶ Inspector ──┬── Lanes      the content and the reader of each stream
 //	one user's   one         ├── Where      Whereabouts: the place and the state of one message
@@ -25,8 +26,8 @@
 //
 // Three sources name the reader of a lane: first the status of a running instance, then the server's state of the
 // consumer, then the instances' table of owners. Any client that may publish to the reply subject can forge a status.
-// So a status counts only with a broker's seal. Without the brokers' secret, the Inspector cannot check a seal, and
-// every status counts.
+// So only a status with a broker's seal names a reader. Without the brokers' secret, the Inspector cannot check a seal,
+// and every status counts.
 //
 // # Settings read from the streams
 //
@@ -37,12 +38,12 @@
 // # The order of a lane
 //
 // In a level all messages wait equally long, so they leave it in the order in which they are stored. A client's message
-// is due when it leaves the level, unless its Delay-Until is later. A hop is due at the time in its header. The intake
-// and the retry lanes have no order.
+// is due when it leaves the level, unless its Delay-Until is later. A hop is due at the time in its header. The other
+// lanes have no order.
 //
-//   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact. A
-//     sample gives the share and the due times of the messages that are due after they leave (forecast_sample.go), with
-//     a margin of error (forecast_slots.go).
+//   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact,
+//     unless it needs more than maxCuts requests. A sample gives the share and the due times of the messages that are
+//     due after they leave (forecast_sample.go), with a margin of error (forecast_slots.go).
 //   - A list merges the lanes (pending_merge.go). The list gets its next message when no lane can contain an earlier
 //     one.
 //

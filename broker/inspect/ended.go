@@ -11,12 +11,12 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxRecordDelay is the maximum time between the end of a message and its record in the journal, with a margin.
-const maxRecordDelay = 300 * time.Millisecond
+// recordWait is the time for which Where waits for the record of a message that ended during the search.
+const recordWait = 300 * time.Millisecond
 
 // journalRecords has the result of a search for one message in the journal.
 type journalRecords struct {
-	hasJournal bool          // an instance keeps a journal
+	hasJournal bool          // the stream of the journal exists
 	lastEntry  journal.Entry // the last delivery; without a delivery, the last dead letter
 	delivered  int           // number of deliveries
 	report     JournalReport

@@ -14,13 +14,13 @@ import (
 // Member is a running instance with its own status.
 type Member struct {
 	broker.Answer
-	// Proven is true if the seal proves that a broker wrote the status. Any client that may publish to the reply subject
-	// can write an unproven status.
+	// Proven is true if the seal proves that a broker wrote the status, or if this program has no secret. Any client that
+	// may publish to the reply subject can write an unproven status.
 	Proven bool
 }
 
-// Fleet requests the status of all instances, and the additional data that options name. The call waits for
-// answerTimeout and returns the members sorted by name.
+// Fleet requests the status of all instances, and the additional data that options name. The call takes at most
+// answerTimeout, and returns the members sorted by name.
 func (i *Inspector) Fleet(ctx context.Context, options broker.QueryOptions) ([]Member, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()

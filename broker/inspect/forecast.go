@@ -29,7 +29,7 @@ type ForecastQuery struct {
 	MaxRead uint64
 
 	draw    func(n uint64) uint64 // returns a random number below n; if nil, rand.Uint64N
-	maxCuts int                   // maximum number of count requests; if zero, the constant maxCuts
+	maxCuts int                   // maximum number of count requests for all orders; if zero, the constant maxCuts
 }
 
 // Forecast is the number of messages due in each interval. It covers the messages that were pending at Time.
@@ -41,7 +41,7 @@ type Forecast struct {
 
 	Overdue Amount   `json:"overdue"` // due before Time
 	Buckets []Bucket `json:"buckets"`
-	Later   Amount   `json:"later"` // due after Until
+	Later   Amount   `json:"later"` // due at Until or later
 	// Unreadable messages will become dead letters, or wait for a newer broker that can read them.
 	Unreadable Amount `json:"unreadable"`
 	Unplaced   uint64 `json:"unplaced"` // messages of lanes with an empty sample: their due times are unknown
@@ -58,7 +58,7 @@ type Forecast struct {
 
 // Work counts the messages and the requests from which a forecast was computed.
 type Work struct {
-	Read          uint64 `json:"read"`      // messages of the lanes that were read completely
+	Read          uint64 `json:"read"`      // messages of the segments that were read completely
 	Ordered       uint64 `json:"ordered"`   // messages counted by the order of their level
 	Sampled       uint64 `json:"sampled"`   // messages in the samples
 	Represented   uint64 `json:"of"`        // messages that the samples represent
@@ -68,7 +68,7 @@ type Work struct {
 // Amount is a number of messages.
 type Amount struct {
 	Messages uint64 `json:"messages"`
-	MaxError uint64 `json:"within"` // maximum error at 95 % confidence; zero if Messages is exact
+	MaxError uint64 `json:"within"` // maximum error, at 95 % confidence; zero if Messages is exact
 }
 
 // Bucket is the number of messages due from From, inclusive, to To, exclusive.
@@ -78,10 +78,10 @@ type Bucket struct {
 	Amount
 }
 
-// Forecast returns the number of pending messages by due time. It reads small lanes completely. In a larger level, the
-// server counts the messages by the times at which they leave the level, and a sample gives the share of messages that
-// are due after they leave. In a larger lane without an order, a sample gives the share of messages in each interval. A
-// message that moves to another lane during the call may be counted twice, or not at all.
+// Forecast returns the number of pending messages by due time. It reads the smallest lanes completely, as far as
+// MaxRead allows. In a larger level, the server counts clients' messages by the times at which they leave the level,
+// and a sample gives the share of messages that are due after they leave. For all other messages, a sample gives the
+// share in each interval. A message that moves to another lane during the call may be counted twice, or not at all.
 func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast, error) {
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxCuts is the maximum number of count requests to the server. A count gives the position in a level at which a
-// bucket begins.
+// maxCuts is the maximum number of count requests for all orders of a forecast. A count gives the position in a level
+// at which a bucket begins.
 const maxCuts = 300
 
 // A cut is the time at which a bucket begins or ends. An order has, for each cut, the number of a level's messages that

@@ -20,7 +20,7 @@ const (
 
 // A sample counts randomly chosen messages of one stream.
 type sample struct {
-	deferred  []uint64 // published by clients to a level, and due after they leave it; by slot
+	deferred  []uint64 // published by clients to a level, and due after they leave it, or unreadable; by slot
 	onTime    uint64   // published by clients to a level, and due at the time when they leave it
 	others    []uint64 // all other messages, by slot
 	unrelated uint64   // messages without a target, such as the list of pauses, or for another target
@@ -98,9 +98,9 @@ func (t tally) addOrder(o *order, counts sample) {
 	}
 }
 
-// sample draws one random sequence from each of n equal parts of a stream, so all sequences have the same probability.
-// It ignores a sequence without a message, and a message for another target. It requests each message from the leader,
-// without a consumer.
+// sample draws one random sequence from each of n equal parts of a stream, so all sequences have almost the same
+// probability. It ignores a sequence without a message, and a message for another target. It requests each message from
+// the leader, without a consumer.
 func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	l := segment.Lane
 	if _, done := f.samples[segment.sampleKey()]; done {

@@ -68,8 +68,7 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	return filters
 }
 
-// segments divides a lane into segments. A level has two: the messages that clients published, which are due in the
-// order of the level, and the hops, each due at the time in its header.
+// segments divides a lane into segments. A level has two: the messages that clients published, and the hops.
 func (f *forecast) segments(l Lane) []*segment {
 	if l.Kind != streams.Level {
 		return f.wholeLane(l)

@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// An Inspector reads the streams of one broker from outside, whether the broker runs or not.
+// An Inspector reads and changes the streams of one broker from outside, whether the broker runs or not.
 type Inspector struct {
 	*Session
 
@@ -60,8 +60,7 @@ func (i *Inspector) Clustered() bool { return i.Conn.ConnectedClusterName() != "
 // Timers returns the store of the named timers. With it, the operator's commands change timers even if no broker runs.
 func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
 
-// ReadKeys reads the secrets that the streams store. With a secret, a seal proves that a broker wrote an answer or a
-// message.
+// ReadKeys reads the secrets that the streams store. Configured secrets replace them.
 func (i *Inspector) ReadKeys(ctx context.Context) error {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()

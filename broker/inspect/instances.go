@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// answerTimeout is the timeout for the instances' answers. An instance answers on a connection without other traffic.
+	// answerTimeout is the timeout for the instances' answers.
 	answerTimeout = 300 * time.Millisecond
 	// maxAnswers is the maximum number of answers to one request: other clients may publish on the reply subject, too.
 	maxAnswers = 4 * config.MaxOwners
@@ -44,15 +44,16 @@ const (
 // answer. So only a proven answer shows that a lane has a reader. An unproven answer can cause a finding of doctor, and
 // suppresses none.
 type Instances struct {
-	Refusal       error          // the server's refusal of the request; with a refusal there are no answers
-	Answers       []stats.Answer // answers to all requests, the newest first
+	Refusal       error          // the error of the request, such as the server's refusal; nil if there was none
+	Answers       []stats.Answer // answers to all requests, the latest request first
 	LatestAnswers []stats.Answer // answers to the last request
-	// ProvenAnswers has the newest sealed answer of each instance. Only a holder of a known secret can write one.
+	// ProvenAnswers has the newest sealed answer of each instance. Only a holder of a known secret can write one. If this
+	// program has no secret, every answer counts as sealed.
 	ProvenAnswers []stats.Answer
 }
 
-// owner returns the sealed answer of the instance that claims a lane, and its part about the lane. If two instances
-// claim the lane, owner prefers an instance that reads the lane.
+// owner returns the sealed answer of the instance that claims a lane, and the answer's part about the lane. If two
+// instances claim the lane, owner prefers an instance that reads the lane.
 func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAnswer, ok bool) {
 	for _, a := range n.ProvenAnswers {
 		for _, l := range a.Lanes {
@@ -97,7 +98,7 @@ func (n Instances) Names(match func(stats.Answer) bool) []string {
 	return slices.Compact(names)
 }
 
-// unreadLanes returns the streams with an owner that does not read them.
+// unreadLanes returns the streams with an owner that does not read them, or may no longer own them.
 func (n Instances) unreadLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
 		_, lane, ok := n.owner(s)
@@ -181,9 +182,9 @@ func (i *Inspector) askAll(
 	})
 }
 
-// askAll sends a request, and passes the answers to take until take returns false, or for answerTimeout. If send is
-// nil, askAll requests the status. NoSubscriber is true if the server has no subscriber for the request; then err is
-// nil.
+// askAll sends a request, and passes the answers to take until take returns false, for answerTimeout, and at most
+// maxAnswers. If send is nil, askAll requests the status. NoSubscriber is true if the server has no subscriber for the
+// request; then err is nil.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,
 	take func(*nats.Msg, stats.Answer) (more bool),

@@ -11,15 +11,15 @@ import (
 // JournalReport describes the holes in the result of a search in the journal.
 type JournalReport struct {
 	journal.Report
-	// WithoutJournal has the names of the running instances that keep no journal: their deliveries have no record.
+	// WithoutJournal has the names of the running instances that keep no journal.
 	WithoutJournal []string
 }
 
 // Complete reports whether the journal has a record of each message that ended in the interval of the query.
 func (j JournalReport) Complete() bool { return j.Report.Complete() && len(j.WithoutJournal) == 0 }
 
-// Journal searches the records of deliveries and dead letters. It calls found for each matching record, the oldest
-// first. If no instance keeps a journal, it returns journal.ErrNoJournal.
+// Journal searches the records of deliveries and dead letters. It calls found for each matching record, in the order in
+// which the records were stored. If the stream of the journal does not exist, it returns journal.ErrNoJournal.
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
 ) (JournalReport, error) {
@@ -50,7 +50,7 @@ func (i *Inspector) searchJournal(
 	return j, nil
 }
 
-// JournalTime returns the time by the clock of the journal's server.
+// JournalTime returns the time by the clock of the leader of the journal's stream.
 func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()

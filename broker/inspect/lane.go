@@ -32,14 +32,14 @@ type State string
 // The states of a stream.
 const (
 	Serving  State = "serving"
-	Retiring State = "retiring"     // not a level of the configuration: the stream takes no new messages
+	Retiring State = "retiring"     // not in the configuration
 	Newer    State = "newer format" // a newer broker created the stream
 	Missing  State = "missing"
 	Foreign  State = "foreign" // the stream with this name does not belong to this broker
 	Broken   State = "broken marks"
 	Full     State = "full"
 	Silent   State = "no answer"
-	TooNew   State = "waits for a newer broker" // its owner cannot read its messages
+	TooNew   State = "waits for a newer broker" // the lane's owner cannot read some of its messages
 )
 
 // newerMessage is the error of a lane whose first message needs a newer broker.
@@ -60,18 +60,18 @@ type Lane struct {
 	State   State    `json:"state"`
 	Error   string   `json:"error,omitempty"` // the reason for unknown fields
 
-	Info       *jetstream.StreamInfo `json:"-"` // nil if the leader of the stream did not answer
+	Info       *jetstream.StreamInfo `json:"-"` // nil if the stream is missing, or its leader did not answer
 	UnknownKey bool                  `json:"-"` // this program lacks the secret that sealed the first message
 
 	spec   streams.Spec
-	format int // format of the first message; zero if unknown
+	format int // format of the first message; zero if a client wrote it, or if it is unknown
 }
 
 // Head describes the first message of a lane.
 type Head struct {
 	HeadDue      time.Time `json:"head_due,omitzero"`
 	HeadDeadCode string    `json:"head_dead_letter,omitempty"` // code of the dead letter that the message will become
-	Overdue      float64   `json:"overdue_seconds"`            // since the time at which the message should have left
+	Overdue      float64   `json:"overdue_seconds"`            // since the message should have left; zero below minOverdue
 }
 
 // Reader describes the instance that reads a lane. Unknown fields are zero.

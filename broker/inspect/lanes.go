@@ -15,7 +15,7 @@ import (
 
 // Lanes is a snapshot of all lanes, in the order in which messages pass them. The dead letters are last.
 type Lanes struct {
-	Time   time.Time `json:"time"` // by the server's clock
+	Time   time.Time `json:"time"` // by the server's clock, or without any answer by the local clock
 	Lanes  []Lane    `json:"lanes"`
 	Totals struct {
 		Pending     uint64  `json:"pending"` // without dead letters

@@ -18,7 +18,7 @@ const letterWorkers = 32
 
 // The outcomes of a letter that Work did not change.
 const (
-	LetterLeft = "left" // the content of the letter prevents the operation
+	LetterLeft = "left" // the letter cannot be resent with this change: see advice
 	LetterGone = "gone" // another client has removed the letter
 )
 
@@ -89,8 +89,8 @@ type LetterOutcome struct {
 
 // Work runs Do on the letters of the query. Work ends when all letters are done, when Do or the query fails, or when
 // the context stop ends. In each case Work starts no further operation, and waits for the operations in progress, so
-// that no letter remains in two streams. Work returns the outcomes so far, successes first. If stop ended the work, the
-// error is the cause of stop.
+// that no letter remains in two streams. Work returns the outcomes so far, successes first. The error is the failure,
+// or the cause of stop if stop has ended.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)

@@ -49,7 +49,8 @@ func ShortestRetry(specs []streams.Spec) string {
 // Time returns an estimate of the current time by the server's clock.
 func (l *Letters) Time() time.Time { return l.Opened.Add(time.Since(l.openedLocal)) }
 
-// Reason returns the reason why a message became a dead letter.
+// Reason returns the reason why a message became a dead letter. The reason of a letter without a valid seal has a
+// prefix.
 func Reason(l deadletter.Letter) string {
 	if l.Unproven != nil && l.Code != message.BadInternal { // BadInternal already means unproven
 		return "UNSEALED: " + l.Sentence

@@ -55,10 +55,10 @@ type PauseChange struct {
 	Pauses      []Pause  `json:"paused"`          // the current list
 	Confirmed   []string `json:"told"`            // instances that confirmed the list
 	Unconfirmed []string `json:"untold"`          // instances that may run without having confirmed the list
-	NotStored   string   `json:"error,omitempty"` // the failure to store the list, which the instances still follow
+	NotStored   string   `json:"error,omitempty"` // the failure to store the list, which the instances follow anyway
 }
 
-// pauseStore returns the store of the list of pauses, with the secrets that the streams had at the last ReadKeys.
+// pauseStore returns the store of the list of pauses, with the secrets that the Inspector has read so far.
 func (i *Inspector) pauseStore() pause.Store {
 	return pause.Store{Conn: i.Conn, API: i.api.API, Names: i.names, Keys: i.streams.Policy().Keys}
 }
@@ -170,7 +170,7 @@ func (i *Inspector) changePauses(
 type announcement struct {
 	*Inspector
 	found       []streams.Spec
-	newest      *pause.List     // the newest list of any instance
+	newest      *pause.List     // the newest list in the sealed answers of instances
 	answered    map[string]bool // instances that have answered
 	confirmed   map[string]bool // instances that follow the list
 	unsupported []string        // instances without support for pauses

@@ -55,7 +55,7 @@ func (b Bound) Time(now time.Time) time.Time {
 // PendingQuery selects the messages of a list.
 type PendingQuery struct {
 	Target  string // a pattern; empty for all
-	Find    string // a Delay-Id (with or without its time), a timer's key, a Nats-Msg-Id or a target; empty for all
+	Find    string // a Delay-Id or its first part, a timer's key, a Nats-Msg-Id or a pattern of targets; empty for all
 	MinDue  Bound  // only messages due at this time or later
 	MaxDue  Bound  // only messages due before this time
 	Limit   int    // maximum number of messages to list
@@ -96,7 +96,7 @@ type PendingList struct {
 type ListEnd struct {
 	Time          time.Time `json:"time"`             // by the server's clock
 	More          bool      `json:"more"`             // further messages may match
-	Cursor        string    `json:"cursor,omitempty"` // for the next query; empty means the first message
+	Cursor        string    `json:"cursor,omitempty"` // for the next query, if More is true; empty means the first message
 	Read          uint64    `json:"read"`             // number of headers read
 	Truncated     bool      `json:"short"`            // the list ended because Read reached the maximum
 	SilentStreams []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read

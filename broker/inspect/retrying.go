@@ -45,7 +45,7 @@ type RetryGroup struct {
 // RetryReport is a snapshot of the retry lanes. The largest group is first.
 type RetryReport struct {
 	Time         time.Time             `json:"time"`     // by the server's clock
-	Waiting      uint64                `json:"waiting"`  // messages in all retry lanes
+	Waiting      uint64                `json:"waiting"`  // messages in all retry lanes that answered
 	Messages     uint64                `json:"messages"` // messages that were read
 	States       map[RetryState]uint64 `json:"states"`   // messages that were read, by state
 	Groups       []*RetryGroup         `json:"groups"`

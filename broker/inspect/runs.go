@@ -33,8 +33,9 @@ type Runs struct {
 	Complete bool `json:"runs_complete"`
 }
 
-// Runs searches the journal for the last runs of a series, identified by its generation. A round whose message is in
-// retry is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNoJournal.
+// Runs searches the journal for the last runs of a series, identified by its generation. Limit is at least 1. A round
+// whose message is in retry is not a run yet. If the stream of the journal does not exist, Runs returns
+// journal.ErrNoJournal.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()

@@ -25,8 +25,8 @@ const (
 	searchBatch = 1000
 	// ProgressInterval is the time between two reports of progress.
 	ProgressInterval = 2 * time.Second
-	// leaderSkew is the maximum difference between the clocks of two leaders. By these clocks, a message may be stored
-	// in its second lane before it was accepted.
+	// leaderSkew is the assumed maximum difference between the clocks of two leaders. By these clocks, a message may be
+	// stored in its second lane before it was accepted.
 	leaderSkew = time.Minute
 )
 
@@ -167,7 +167,7 @@ func (s *search) describeMissing(
 		select {
 		case <-ctx.Done():
 			return Whereabouts{}, context.Cause(ctx)
-		case <-time.After(maxRecordDelay):
+		case <-time.After(recordWait):
 		}
 		var err error
 		if records, err = s.findRecords(ctx, s.askWriters(ctx)); err != nil {
@@ -180,8 +180,8 @@ func (s *search) describeMissing(
 	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.explainAbsence(origin, records)}, nil
 }
 
-// comparePassage orders lanes as one message passes through them: from the longest level to the shortest, then retry
-// lanes, pauses and dead letters.
+// comparePassage orders lanes as one message passes through them: the timers, the levels from the longest to the
+// shortest, the retry lanes, the pauses, the dead letters.
 func comparePassage(a, b Lane) int {
 	if a.Kind == streams.Level && b.Kind == streams.Level {
 		return cmp.Compare(b.Delay, a.Delay)
@@ -189,8 +189,8 @@ func comparePassage(a, b Lane) int {
 	return streams.CompareLanes(a.spec, b.spec)
 }
 
-// scan reads the headers of a lane until it finds the message. It reads only the broker's own subjects: on other
-// subjects, clients can write any header.
+// scan reads the headers of a lane until it finds the message. Except in the stream of the timers, it reads only the
+// broker's own subjects: on other subjects, clients can write any header.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	scan := s.ScanHeaders(l.Stream, "where")
 	if !s.Partial {

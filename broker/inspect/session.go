@@ -28,12 +28,11 @@ const (
 	maxRefusals = 1000
 )
 
-// ErrNoJetStream is returned if the JetStream API has no subscriber: JetStream is off, or in another domain.
+// ErrNoJetStream is returned if JetStream is off, disabled for the account, or in another domain.
 var ErrNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
 	" or set DELAY_JS_DOMAIN to the domain that has it")
 
-// A Session sends requests on one connection. The server reports a refused request only as an error of the connection.
-// The session then ends the request.
+// A Session sends requests on one connection, and ends a request that the server refuses.
 type Session struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
@@ -42,7 +41,7 @@ type Session struct {
 
 	mu           sync.Mutex              // guards the fields below
 	refusals     []string                // the texts of the server's refusals
-	inboxRefusal error                   // the server's refusal of the subscription to answers: no answer can arrive
+	inboxRefusal error                   // the server's refusal of the subscription to answers, or nil
 	failRequest  context.CancelCauseFunc // ends the open request; nil if no request is open
 }
 
@@ -118,7 +117,7 @@ func (s *Session) note(err error) {
 	}
 }
 
-// Refusals returns the server's refusals so far.
+// Refusals returns the first maxRefusals refusals of the server.
 func (s *Session) Refusals() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +143,8 @@ func (s *Session) WithRefusal(ctx context.Context) (context.Context, context.Can
 	}
 }
 
-// Ask runs f until f returns, the server refuses a request, or jsapi.Timeout passes.
+// Ask calls f with a context that ends when the server refuses a request, or after jsapi.Timeout. It does not call f if
+// ctx has ended, or if the server has refused the subscription to answers.
 func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) error {
 	return s.request(ctx, jsapi.Timeout, f)
 }
@@ -173,7 +173,7 @@ func RefusalOf(ctx context.Context) error {
 }
 
 // Cause returns nil if err is nil. Otherwise it returns the refusal that ended a context of [Session.WithRefusal]. If
-// no refusal ended the context, Cause returns err, with ErrNoJetStream if the JetStream API has no subscriber.
+// no refusal ended the context, Cause returns err, with ErrNoJetStream if err shows that JetStream is missing.
 func Cause(ctx context.Context, err error) error {
 	if refused := RefusalOf(ctx); err != nil && refused != nil {
 		return fmt.Errorf("%w; see delaybroker doctor", refused)
@@ -181,7 +181,7 @@ func Cause(ctx context.Context, err error) error {
 	return explainNoJetStream(err)
 }
 
-// explainNoJetStream adds ErrNoJetStream to an error about a missing subscriber of the JetStream API.
+// explainNoJetStream adds ErrNoJetStream to an error that shows that JetStream is missing.
 func explainNoJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),

@@ -22,7 +22,7 @@ type Whereabouts struct {
 	Due      time.Time `json:"due,omitzero"`
 	Target   string    `json:"target,omitempty"`
 	Retries
-	Paused string `json:"paused,omitempty"` // a sentence about the pause of its target
+	Paused string `json:"paused,omitempty"` // a sentence about the pause of the message's target
 	Code   string `json:"code,omitempty"`   // the dead-letter code
 	Reason string `json:"reason,omitempty"`
 	Delivery
@@ -39,7 +39,7 @@ type Retries struct {
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 }
 
-// Delivery is the journal's record of a delivery.
+// Delivery is the journal's record of a delivery. For a dead letter, only Instance is set.
 type Delivery struct {
 	Delivered time.Time `json:"delivered_at,omitzero"`
 	Late      float64   `json:"late_seconds,omitempty"`
@@ -126,7 +126,7 @@ func (v Lanes) pauseOf(addr message.Address, target string) string {
 	return ""
 }
 
-// describeEntry describes an entry of a timer that is no longer pending.
+// describeEntry describes an entry of a timer that is not a pending set.
 func (s *search) describeEntry(in message.Incoming, e entry.Entry) Whereabouts {
 	w := s.describe(in, e.Request.Accepted, e.Request.Due, e.Request.Target)
 	switch e.Kind {
