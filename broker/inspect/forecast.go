@@ -20,12 +20,11 @@ const (
 
 // ForecastQuery has the parameters of a forecast.
 type ForecastQuery struct {
-	Length time.Duration // length of the forecast
+	Length time.Duration
 	Step   time.Duration // length of a bucket; buckets begin at full minutes or hours
 	Target string        // a pattern; empty for all
 	Sample uint64        // maximum sample of a stream, in messages; zero for maxSample
-	// MaxRead is the maximum number of messages to read, in addition to the samples. The forecast reads the smallest lanes
-	// and estimates the larger lanes.
+	// MaxRead is the maximum number of messages to read, in addition to the samples.
 	MaxRead uint64
 
 	draw    func(n uint64) uint64 // returns a random number below n; if nil, rand.Uint64N

@@ -68,7 +68,7 @@ func (i *Inspector) journal(states []journal.State) *journal.Journal {
 // journalWriters has the answers of the running instances about their journals.
 type journalWriters struct {
 	states         []journal.State // states of the instances with a journal; nil if the running instances are unknown
-	withoutJournal []string        // instances without a journal
+	withoutJournal []string
 }
 
 // askWriters requests the state of the journals before a search. Only a sealed answer proves that an instance runs. If

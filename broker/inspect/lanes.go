@@ -29,7 +29,6 @@ type Lanes struct {
 	Unopened *pause.List `json:"-"` // the newest list of pauses, if this program lacks the secret that sealed it
 }
 
-// noLeader is the error of a stream without a leader.
 const noLeader = "the stream has no leader"
 
 // StreamList is the result of listing the streams of the account.
@@ -102,8 +101,7 @@ func lanesOf(found []streams.Spec) []string {
 	return names
 }
 
-// readLanes reads the state of the listed streams, and adds the missing streams. If the caller has not learnt a secret,
-// readLanes checks no seal, and doctor reports the missing secret.
+// readLanes reads the state of the listed streams, and adds the missing streams.
 func (i *Inspector) readLanes(ctx context.Context, list StreamList, instances Instances) Lanes {
 	want := i.Wanted()
 	lanes := existingLanes(want, list.Found)

@@ -10,18 +10,18 @@ import (
 // Version is the version of the encoding. It rises if an older reader could misread the new encoding.
 const Version = 1
 
-// head is the first line of a batch.
+// head is the first line of a batch: see the package comment.
 type head struct {
 	Version  int    `json:"v"`
-	Instance string `json:"b"`              // the broker
-	Start    string `json:"s"`              // random token of the broker's start
-	Number   uint64 `json:"n"`              // number of the batch in this start, from one
-	Previous uint64 `json:"p"`              // number of the last acknowledged batch before this one; zero for none
-	Records  int    `json:"k,omitempty"`    // number of records that follow
-	First    int64  `json:"a,omitempty"`    // time of the earliest record, unix nanoseconds
-	Last     int64  `json:"z,omitempty"`    // time of the latest record, unix nanoseconds
-	Lost     *span  `json:"lost,omitempty"` // dropped records that no earlier acknowledged batch reports
-	End      bool   `json:"end,omitempty"`  // this is the last batch of the start, after a clean stop
+	Instance string `json:"b"`
+	Start    string `json:"s"`
+	Number   uint64 `json:"n"`
+	Previous uint64 `json:"p"`
+	Records  int    `json:"k,omitempty"`
+	First    int64  `json:"a,omitempty"`
+	Last     int64  `json:"z,omitempty"`
+	Lost     *span  `json:"lost,omitempty"`
+	End      bool   `json:"end,omitempty"`
 }
 
 // span is a number of records in an interval.

@@ -9,17 +9,17 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Tally has the counts that belong to no lane. Its maps do not change. It is safe for concurrent use.
+// Tally has the counts that belong to no lane: see Counts. Its maps do not change. It is safe for concurrent use.
 type Tally struct {
-	DeadLetters       map[message.Code]*atomic.Uint64 // dead letters stored
+	DeadLetters       map[message.Code]*atomic.Uint64
 	Outcomes          [deliver.Outcomes]atomic.Uint64
-	OwnDuplicates     atomic.Uint64 // repeated publishes of a stored message
-	ForeignDuplicates atomic.Uint64 // publishes under the id of another message
-	Unstored          atomic.Uint64 // publishes that a stream of the broker refused
-	EarlyReadings     atomic.Uint64 // clock readings that show an early delivery; must stay zero
-	EarlyChecks       atomic.Uint64 // clock readings that could show an early delivery
-	SweptTimers       atomic.Uint64 // overdue timers that only a sweep found
-	MissedRounds      atomic.Uint64 // missed and skipped rounds of series
+	OwnDuplicates     atomic.Uint64
+	ForeignDuplicates atomic.Uint64
+	Unstored          atomic.Uint64
+	EarlyReadings     atomic.Uint64
+	EarlyChecks       atomic.Uint64
+	SweptTimers       atomic.Uint64
+	MissedRounds      atomic.Uint64
 	Lateness          map[streams.Kind]*Latencies
 	Journal           journal.Counts
 	Targets           *deliver.Counts
