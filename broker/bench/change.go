@@ -26,14 +26,13 @@ const (
 )
 
 const (
-	// maxRequests is the maximum number of unanswered requests to a broker. It is also the maximum number of requests
-	// about one timer that a broker handles concurrently.
+	// maxRequests is the maximum number of unanswered requests to a broker.
 	maxRequests = 64
 	// postponement is the extra delay of the timers that the load will move to the due time of the other timers.
 	postponement = time.Hour
 )
 
-// A Change describes the operation of a load on named timers.
+// A Change is the operation of a load on named timers.
 type Change struct {
 	Verb Verb `json:"verb,omitempty"`
 	// Step is the time between the due times of two consecutive timers. Load.Due is the due time of the first timer.
@@ -46,7 +45,7 @@ type Change struct {
 	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }
 
-// operation describes the operation of a load in a Progress.
+// operation returns the Progress.Activity of a load.
 func (l Load) operation() string {
 	return cmp.Or(map[Verb]string{
 		Set: "setting timers", Cancel: "cancelling timers", RequestCancel: "requesting the broker to cancel timers",
@@ -54,7 +53,6 @@ func (l Load) operation() string {
 	}[l.Verb], "publishing")
 }
 
-// window returns the maximum number of unanswered messages.
 func (l Load) window() int {
 	if l.Verb == RequestCancel {
 		return maxRequests

@@ -42,7 +42,7 @@ type PartOutput struct {
 	Loaded   *LoadResult `json:"loaded,omitempty"`   // the result of the load
 }
 
-// A Child is the process of a part. It exits when its stdin is closed, even if the run was killed.
+// A Child is the process of a part. It exits when its stdin is closed, and so also if the run is killed.
 type Child struct {
 	URL string // of the nats-server; empty unless the part is PartServer
 
@@ -87,7 +87,8 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, task any) (*Child
 	return c, nil
 }
 
-// Next returns the next line of the part's stdout, and after the last line an error with the end of the part's stderr.
+// Next returns the next line of the part's stdout. After the last line, it returns an error with the end of the part's
+// stderr. When ctx ends, it returns the cause of ctx.
 func (c *Child) Next(ctx context.Context) (PartOutput, error) {
 	select {
 	case output, ok := <-c.lines:

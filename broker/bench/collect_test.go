@@ -73,7 +73,7 @@ func TestTurnOnTime(t *testing.T) {
 	})
 }
 
-// A message that has not arrived within lossTimeout is lost.
+// A message is lost if lossTimeout passes after the last arrival, and the message has not arrived.
 func TestTurnWithLostMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report, elapsed := collectTurn(t, map[uint32][]time.Duration{0: {0}, 2: {0}})

@@ -12,8 +12,8 @@ import (
 // randomPrefix is the prefix of a random delay in text.
 const randomPrefix = "random:"
 
-// A Delay is a constant delay, or the maximum of a random delay. A random delay is different for each message, and is a
-// whole number of milliseconds.
+// A Delay is a constant delay, or the maximum of random delays. Each message has its own random delay, a whole number
+// of milliseconds from 1.
 type Delay struct {
 	time.Duration
 	Random bool // the Duration is the maximum
@@ -45,7 +45,7 @@ func (d Delay) String() string {
 	return levels.FormatDuration(d.Duration)
 }
 
-// MarshalText returns the result of String.
+// MarshalText returns the text that ParseDelays parses.
 func (d Delay) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText parses the result of [Delay.MarshalText].
@@ -60,8 +60,8 @@ func (d *Delay) UnmarshalText(text []byte) error {
 	return err
 }
 
-// messageDelay returns the delay of a message. It is a function of the message's number, so all sides have the same
-// delays.
+// messageDelay returns the delay of a message. The delay depends only on the message's number, so all sides have the
+// same delays.
 func (d Delay) messageDelay(number int) time.Duration {
 	if !d.Random {
 		return d.Duration

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// flow publishes the load, waits until all messages have arrived, and measures the lateness.
+// flow publishes the load, waits for the messages, and measures their lateness.
 func (t *turn) flow(ctx context.Context) (result Result, err error) {
 	storedBefore, _, err := t.laneTotals(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 	return t.plan.addLedger(result, ledger)
 }
 
-// collect waits for all messages. It returns the ledger, and the cost since start.
+// collect waits for the messages. It returns the ledger, and the cost since start. Due is a time by the server's clock.
 func (t *turn) collect(ctx context.Context, start usage, due time.Time) (l *Ledger, cost *Cost, err error) {
 	w := Wait{Target: t.target, Count: t.plan.Count, Due: due, Complete: func() (err error) {
 		cost, err = t.cost(start, t.plan.Count)
@@ -72,7 +72,6 @@ func checkPublished(loaded LoadResult, due time.Time, remedy string) error {
 	return nil
 }
 
-// addLedger adds the tally, the lateness and the rates of a ledger to a result.
 func (p Plan) addLedger(result Result, l *Ledger) (_ Result, err error) {
 	result.Tally = l.Tally()
 	result.Late, result.Promised = l.Late.Spread(), l.Promised.Spread()
@@ -88,8 +87,8 @@ func (p Plan) addLedger(result Result, l *Ledger) (_ Result, err error) {
 	return result, nil
 }
 
-// laneTotals returns the number of messages that the broker's lanes have ever stored, and the number of dead letters.
-// For the other sides, both numbers are zero.
+// laneTotals returns the number of messages that the broker's streams have ever stored, without the streams of owners
+// and dead letters, and the number of dead letters. For the other sides, both numbers are zero.
 func (t *turn) laneTotals(ctx context.Context) (stored, dead int, err error) {
 	if t.side != Broker {
 		return 0, 0, nil

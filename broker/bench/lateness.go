@@ -53,8 +53,8 @@ type Spread struct {
 	Max  float64 `json:"max"`
 }
 
-// Spread returns the percentiles, or nil if nothing was recorded. The minimum and the maximum are exact, and each
-// percentile is between them.
+// Spread returns the percentiles, or nil if nothing was recorded. The minimum and the maximum are exact to the
+// microsecond, and each percentile is between them.
 func (l *Lateness) Spread() *Spread {
 	if l.histogram.TotalCount() == 0 {
 		return nil

@@ -66,7 +66,7 @@ func TestAddLateness(t *testing.T) {
 	}
 }
 
-// The library of HdrHistogram decodes an encoded histogram.
+// The library of HdrHistogram decodes the result of Encode.
 func TestEncodeHistogram(t *testing.T) {
 	l := newLateness()
 	for us := range 1000 {

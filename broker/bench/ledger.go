@@ -23,7 +23,7 @@ type Tally struct {
 	Lost    int `json:"lost"`    // accepted messages that have not arrived
 	Early   int `json:"early"`   // early arrivals
 	Twice   int `json:"twice"`   // arrivals of duplicates
-	Unknown int `json:"unknown"` // arrivals of cancelled timers, or of messages from another publisher
+	Unknown int `json:"unknown"` // arrivals of cancelled timers, and of messages that are not of this turn
 }
 
 func (t *Tally) add(other Tally) {
@@ -62,15 +62,14 @@ type Ledger struct {
 	// Late has the lateness relative to Arrival.Due, and Promised the lateness relative to Arrival.Promised, both
 	// without duplicates.
 	Late, Promised *Lateness
-	// FirstPlain is the number of the first plain message; zero without timers. PlainLate has the lateness of the plain
-	// messages, and Late has the lateness of the timers.
+	// If FirstPlain is not zero, the messages with lower numbers are timers, and all others are plain messages. Then Late
+	// has the lateness of the timers, and PlainLate that of the plain messages.
 	FirstPlain int
 	PlainLate  *Lateness
 }
 
 // newLedger returns a ledger for messages that are numbered from zero. ClockError is the maximum error in the
-// comparison of a local time with a time by the server's clock. An arrival counts as early only if it is earlier than
-// the requested time by more than ClockError: see isEarly.
+// comparison of a local time with a time by the server's clock.
 func newLedger(count int, clockError time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, clockError: clockError, seen: make([]bool, count),
@@ -119,10 +118,10 @@ func (l *Ledger) isEarly(a Arrival) bool {
 	return a.Time.Before(a.Due.Add(-l.clockError)) || a.Time.Before(promised)
 }
 
-// Arrived returns the number of messages that have arrived, duplicates excluded.
+// Arrived returns the number of messages that have arrived, without duplicates and unknown messages.
 func (l *Ledger) Arrived() int { return l.arrived }
 
-// Rate returns the average number of arrivals per second.
+// Rate returns the average number of arrivals per second from the first to the last arrival, without duplicates.
 func (l *Ledger) Rate() float64 {
 	if elapsed := l.lastArrival.Sub(l.firstArrival); elapsed > 0 {
 		return float64(l.arrived-1) / elapsed.Seconds()

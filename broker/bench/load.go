@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxOutstanding is the maximum number of unanswered publishes. It bounds the queue of a server that is too slow
-	// for Load.Rate.
+	// maxOutstanding is the maximum number of unanswered publishes of a load. It bounds the queue of a server that is too
+	// slow for Load.Rate.
 	maxOutstanding = 20_000
 	// publishInterval is the interval between two batches of a publisher with a rate.
 	publishInterval = time.Millisecond
-	// answerTimeout is the maximum time between the last publish and the last answer.
+	// answerTimeout is the maximum time from a publisher's last publish until all its publishes are answered.
 	answerTimeout = 10 * time.Second
 )
 
@@ -70,7 +70,7 @@ type publisher struct {
 	sequences []uint64 // by index; nil unless the load is a Set
 
 	accepted atomic.Int64
-	finished chan struct{} // closed when all messages are accepted
+	finished chan struct{} // closed when all messages of the publisher are accepted
 	refusal  chan error    // the first refusal; capacity 1
 }
 
@@ -87,8 +87,9 @@ func (l Load) Run(
 	return l.RunWith(ctx, connect, next, progress)
 }
 
-// RunWith publishes the messages that next returns. The arguments of next are the number of the message, from zero, and
-// the time by the server's clock. For several publishers, next must be safe for concurrent use.
+// RunWith is like Run, and publishes the messages that next returns. The arguments of next are the index of the message
+// in the load, from zero, and the time by the server's clock. For several publishers, next must be safe for concurrent
+// use.
 func (l Load) RunWith(
 	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
 	progress func(accepted int),

@@ -18,8 +18,7 @@ const (
 	// of a run's broker lack this key.
 	metaBench         = "delaybroker.bench"
 	heartbeatInterval = 5 * time.Second
-	// heartbeatTimeout is the maximum age of the last heartbeat. If it is older, the run was killed, and the processes
-	// of its parts have exited.
+	// heartbeatTimeout is the maximum age of the last heartbeat of a live run.
 	heartbeatTimeout = time.Minute
 )
 
@@ -31,8 +30,8 @@ type site struct {
 	replicas int // replicas of the streams that the run creates
 }
 
-// createMarker creates the run marker. It is the first stream of the run, and the run removes it last. So a later run
-// can find the streams of a killed run.
+// createMarker creates the run marker. The run creates the marker first and removes it last. So a later run can find
+// the streams of a killed run.
 func (s site) createMarker(ctx context.Context) error {
 	_, err := s.create(ctx, jetstream.StreamConfig{
 		Name: s.names.runStream(), Subjects: []string{s.names.markerSubject()}, MaxMsgs: 1,
@@ -76,7 +75,7 @@ func (s site) keepAlive(ctx context.Context) {
 	}
 }
 
-// sweep removes the streams of killed runs, and returns their prefixes.
+// sweep removes the streams of dead runs, and returns the prefixes of these runs.
 func (s site) sweep(ctx context.Context) (prefixes []string, err error) {
 	infos, _, err := s.list(ctx)
 	if err != nil {
@@ -111,7 +110,8 @@ func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	return names, info.TimeStamp.Sub(lastHeartbeat) > heartbeatTimeout // both times are by the server's clock
 }
 
-// remove deletes all streams of the run, the run marker last. If another stream remains, the run marker remains too.
+// remove deletes all streams of the run, the run marker last. If it does not delete one of the other streams, it keeps
+// the run marker.
 func (s site) remove(ctx context.Context) error {
 	infos, leaderless, err := s.list(ctx)
 	if err != nil {
@@ -140,7 +140,6 @@ func (s site) remove(ctx context.Context) error {
 	return err
 }
 
-// removeBroker deletes the streams of the run's broker.
 func (s site) removeBroker(ctx context.Context) error {
 	infos, _, err := s.list(ctx)
 	if err != nil {

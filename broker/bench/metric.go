@@ -8,7 +8,7 @@ import (
 // A Metric is one number of a result.
 type Metric struct {
 	Name string // the name with the unit, which is the head of a column
-	// HasRatios is true for a metric with ratios. The other metrics are in the table only with the flag --wide.
+	// HasRatios is true for a metric with ratios. The table shows the other metrics only with the flag --wide.
 	HasRatios bool
 	// Value returns the number, or false if the result does not have the number.
 	Value func(Result) (float64, bool)
@@ -51,7 +51,6 @@ func acks(r Result) *Spread         { return r.Acks }
 func evenLate(r Result) *Spread     { return orZero(r.Timers).EvenLate }
 func plainLate(r Result) *Spread    { return orZero(r.Timers).PlainLate }
 
-// orZero returns a part of a result, or the zero value if the result does not have the part.
 func orZero[T any](part *T) (v T) {
 	if part != nil {
 		v = *part
@@ -67,7 +66,6 @@ func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	}
 }
 
-// spread returns the Value function of a percentile.
 func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		if s := part(r); s != nil {
@@ -173,8 +171,8 @@ func median(numbers []float64) float64 {
 	return (numbers[(len(numbers)-1)/2] + numbers[len(numbers)/2]) / 2
 }
 
-// Differences returns the differences between the plans, the hosts and the servers of two runs. With a difference, a
-// comparison is unfair.
+// Differences returns the differences between the plans, the hosts and the servers of two runs that make a comparison
+// unfair.
 func Differences(earlier, later *Report) (differences []string) {
 	differ := func(name string, a, b any) {
 		if a != b {

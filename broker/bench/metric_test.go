@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// reportOf returns a report with a p99 for each side and round.
+// reportOf returns a report with a p99 for each side and round. The rounds are numbered from 1.
 func reportOf(p99 map[Side][]float64) *Report {
 	r := newReport(Plan{Scenario: Steady, Rate: 1000, Rounds: len(p99[Broker])})
 	for _, side := range []Side{Broker, Scheduler, Pipeline} {

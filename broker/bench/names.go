@@ -31,11 +31,11 @@ func NewNames(prefix string) (Names, error) {
 	return Names{prefix: prefix, broker: broker}, nil
 }
 
-// NewPrefix returns a unique prefix for a run.
+// NewPrefix returns a random prefix for a run.
 func NewPrefix() string { return "bench-" + strings.ToLower(rand.Text()[:8]) }
 
-// Target returns the subject of a target, by its number. The broker and the pipeline deliver to this subject, and
-// targetStream stores its messages.
+// Target returns the subject of a target in a stream, by the number of the target. The broker and the pipeline deliver
+// to this subject, and targetStream stores its messages.
 func (n Names) Target(i int) string  { return n.prefix + "-to." + strconv.Itoa(i) }
 func (n Names) targets() string      { return n.prefix + "-to.>" }
 func (n Names) targetStream() string { return n.stem() + "-TO" }
@@ -52,7 +52,7 @@ func (n Names) schedules() string      { return n.prefix + "-schedule.*" }
 func (n Names) firing(i int) string    { return n.prefix + "-fired." + strconv.Itoa(i) }
 func (n Names) firings() string        { return n.prefix + "-fired.>" }
 
-// timer returns the subject on which the load sets a timer, or for the side Scheduler, a schedule.
+// timer returns the subject on which the load sets a timer or, for the side Scheduler, a schedule.
 func (n Names) timer(side Side, key string, target int) string {
 	if side == Scheduler {
 		return n.prefix + "-schedule." + key

@@ -27,7 +27,8 @@ func (t *turn) ingest(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// countPending counts the pending messages in the streams of the run. A missing message counts as lost.
+// countPending counts the pending messages in the streams of the run. Each missing message counts as lost, and each
+// additional message as a duplicate.
 func (t *turn) countPending(ctx context.Context) (Tally, error) {
 	infos, _, err := t.site.list(ctx)
 	if err != nil {
@@ -48,8 +49,8 @@ func (t *turn) countPending(ctx context.Context) (Tally, error) {
 	}, nil
 }
 
-// pending measures the cost of pending messages. Then it kills the broker, and measures the time until the next broker
-// is ready.
+// pending measures the cost of pending messages. For the side Broker, it then kills the broker, and measures the time
+// until the next broker is ready.
 func (t *turn) pending(ctx context.Context) (result Result, err error) {
 	if err := t.becomeIdle(ctx); err != nil {
 		return Result{}, err

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// readAhead is the maximum number of messages in the pipeline's memory, as in a lane of a broker.
+	// readAhead is the maximum number of messages in the pipeline's queue, as in the memory of a broker's lane.
 	readAhead = 32 << 10
 	// commitInterval is the interval between two purges of delivered messages, as in a broker.
 	commitInterval = 100 * time.Millisecond
@@ -32,7 +32,7 @@ type pipeline struct {
 	conn       *nats.Conn
 	inbox      string // subject of the answers
 	source     jetstream.Stream
-	unanswered chan uint64   // source sequences of the unanswered publishes; the capacity bounds their number
+	unanswered chan uint64   // source sequences of the unanswered publishes, in order; the capacity bounds their number
 	delivered  atomic.Uint64 // all messages up to this source sequence have arrived
 }
 
@@ -108,7 +108,7 @@ func (p *pipeline) read(ctx context.Context, queue chan<- jetstream.Msg) (jetstr
 	}, jetstream.PullMaxMessages(readAhead/8))
 }
 
-// forward publishes due messages until ctx ends.
+// forward publishes the messages in the queue, each when it is due, until ctx ends.
 func (p *pipeline) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 	for {
 		var m jetstream.Msg
@@ -183,7 +183,6 @@ func (p *pipeline) publishCore(m *nats.Msg, sequence uint64, flush bool) error {
 	return nil
 }
 
-// commit purges delivered messages until ctx ends.
 func (p *pipeline) commit(ctx context.Context, fail func(error)) {
 	var purged uint64
 	tick := time.NewTicker(commitInterval)

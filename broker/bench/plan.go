@@ -33,7 +33,8 @@ const (
 	maxPublishers = 64
 	maxRounds     = 100
 	maxTimerSize  = 64 << 10 // bytes; the broker's maximum body of a timer that recurs every second
-	// minPendingDelay is longer than the publishing of any load, so no message becomes due during the publishing.
+	// minPendingDelay is the minimum delay in the scenarios ingest and pending. No message should become due during the
+	// publishing.
 	minPendingDelay = 10 * time.Minute
 )
 
@@ -45,7 +46,7 @@ type Plan struct {
 
 	Rate     int           `json:"rate,omitempty"`   // messages per second
 	Duration time.Duration `json:"for_ns,omitempty"` // of the publishing; in Pending, Idle and Rounds, of the measurement
-	Count    int           `json:"count,omitempty"`  // messages; with a rate, Rate times Duration
+	Count    int           `json:"count,omitempty"`  // messages or timers; if paced, Rate times Duration
 	Size     int           `json:"size,omitempty"`   // bytes of a payload
 	// Delays are the delays of successive messages: see Load.Delays. If all messages are due at the same time, the only
 	// delay is the time from the first publish to the due time. Empty means a default.
@@ -88,7 +89,7 @@ func NewPlan(s Scenario) (Plan, error) {
 	return p, nil
 }
 
-// paced reports whether messages are published at a rate.
+// paced reports whether all messages are published at a rate.
 func (s Scenario) paced() bool { return s == Steady || s == Chain }
 
 // oneInstant reports whether all messages, or all messages of one round of recurring timers, are due at the same time.
@@ -97,7 +98,7 @@ func (s Scenario) oneInstant() bool { return s == Burst || s == Core || s == Tim
 // Named reports whether the scenario uses named timers.
 func (s Scenario) Named() bool { return s == Timers || s == Rounds }
 
-// nothingDue reports whether no message becomes due during the run.
+// nothingDue reports whether the run publishes messages that do not become due during the run.
 func (s Scenario) nothingDue() bool { return s == Ingest || s == Pending }
 
 // problems are the errors about the invalid values of a plan.
@@ -113,7 +114,7 @@ func (p *problems) checkRange(name string, n, low, high int) {
 	p.addIf(n < low || n > high, "%s %d: want %d to %d", name, n, low, high)
 }
 
-// Check returns an error with all invalid values of a plan, or nil. If the scenario has a rate, Check sets Count.
+// Check returns an error with all invalid values of a plan, or nil. If the scenario is paced, Check sets Count.
 func (p *Plan) Check() error {
 	var problems problems
 	problems.checkRange("rounds", p.Rounds, 1, maxRounds)
@@ -142,7 +143,7 @@ func (p *Plan) Check() error {
 	return errors.Join(problems...)
 }
 
-// dueAfter returns the time from the first publish to the common due time of all messages.
+// dueAfter returns the time from the beginning of the load to the common due time of all messages.
 func (p Plan) dueAfter() time.Duration {
 	if len(p.Delays) > 0 {
 		return p.Delays[0].Duration

@@ -60,13 +60,13 @@ type Result struct {
 
 	Timers *Phases `json:"timers,omitempty"`
 
-	Passes float64   `json:"passes,omitempty"` // number of lanes that store a message, averaged over all messages
+	Passes float64   `json:"passes,omitempty"` // average number of times that a stream of the broker stores a message
 	Cost   *Cost     `json:"cost,omitempty"`
 	Idle   *IdleCost `json:"rest,omitempty"`
 }
 
-// A Cost is the CPU time for one message, and the peak memory of the sidecar. The sidecar is the broker or the
-// pipeline. The fields of a process are zero if the run did not start the process.
+// A Cost is the average CPU time for one message, and the peak memory of the sidecar: the broker or the pipeline. The
+// fields of a process are zero if the run did not start the process.
 type Cost struct {
 	Server  float64 `json:"server_us"`       // microseconds of CPU time
 	Sidecar float64 `json:"sidecar_us"`      // microseconds of CPU time

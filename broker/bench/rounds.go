@@ -59,7 +59,7 @@ type recurringTarget struct {
 	interval time.Duration
 }
 
-// Arrived returns the number of arrivals without those of later rounds.
+// Arrived returns the number of arrivals of all rounds, but at most the number of measured rounds of all timers.
 func (r recurringTarget) Arrived(ctx context.Context) (int, error) {
 	n, err := r.StreamTarget.Arrived(ctx)
 	return min(n, r.timers*r.rounds), err

@@ -26,7 +26,7 @@ type Host struct {
 	// Replicas returns the number of replicas of the broker's streams. The streams of the run have the same number of
 	// replicas.
 	Replicas func(clustered bool) int
-	Show     func(Progress) // called several times a second
+	Show     func(Progress) // called at each change of the progress, up to some ten times a second
 }
 
 // Progress is the state of a run.
@@ -49,8 +49,8 @@ type run struct {
 	progress   Progress
 }
 
-// Run runs a plan. Before it returns, it removes all streams of the run, even if ctx ends. After an error, the report
-// has the finished turns. A broken promise is not an error of Run: see [Report.Err].
+// Run runs a plan. Before it returns, it removes the streams of the run, even if ctx has ended. After an error, the
+// report has the finished turns. A broken promise is not an error of Run: see [Report.Err].
 func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) {
 	report = newReport(plan)
 	r := &run{host: host, plan: plan, report: report}
@@ -111,7 +111,6 @@ func (r *run) runRounds(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes the streams of killed runs, and shows the prefixes of these runs.
 func (r *run) sweep(ctx context.Context) error {
 	r.show("looking for streams of killed runs")
 	prefixes, err := r.site.sweep(ctx)

@@ -25,7 +25,7 @@ const (
 	Pipeline  Side = "pipeline"
 )
 
-// ParseSides parses the sides to compare with the broker, as in "scheduler,pipeline".
+// ParseSides parses the sides to compare with the broker, as in "scheduler,pipeline". It ignores repetitions.
 func ParseSides(s string) ([]Side, error) {
 	var sides []Side
 	var problems []error
@@ -51,7 +51,7 @@ type Stamp struct {
 	Due          time.Time
 }
 
-// Payload returns a payload of the given size that begins with the stamp.
+// Payload returns a payload that begins with the stamp. It has size bytes, or MinSize if that is more.
 func (s Stamp) Payload(size int) []byte {
 	data := make([]byte, max(size, MinSize))
 	binary.BigEndian.PutUint32(data, s.Turn)
@@ -109,7 +109,6 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	return m
 }
 
-// requestSubject returns the subject on which the load publishes a message to the broker.
 func (l Load) requestSubject(n Names, delay time.Duration, targetNumber int) string {
 	target := n.Target(targetNumber)
 	if l.Core {

@@ -25,8 +25,8 @@ type Target interface {
 type StreamTarget struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	// OtherMessages is the total number of other messages, such as schedules. It includes removed messages, and
-	// messages that are not stored yet.
+	// OtherMessages is the total number of messages that the stream has stored or will store and that are no arrivals,
+	// such as schedules. It includes removed messages.
 	OtherMessages int
 }
 
@@ -48,7 +48,8 @@ func (s StreamTarget) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	})
 }
 
-// addArrival adds an arrival to the ledger. A message without a stamp, or of another turn, counts as unknown.
+// addArrival adds an arrival with the number and the due time of its stamp. A message without a stamp, or of another
+// turn, counts as unknown.
 func (l *Ledger) addArrival(turn uint32, s Stamp, stamped bool, a Arrival) {
 	if !stamped || s.Turn != turn {
 		l.tally.Unknown++
@@ -112,7 +113,6 @@ type subscribers struct {
 	arrivals []receivedMessage
 }
 
-// receivedMessage is a message of a subscriber.
 type receivedMessage struct {
 	stamp   Stamp
 	stamped bool // the payload begins with a Stamp

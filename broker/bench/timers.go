@@ -11,7 +11,7 @@ const (
 	// prepareTime is the time from the beginning of the cost measurement to the due time. A broker prepares firings in
 	// this time.
 	prepareTime = 2 * time.Second
-	// maxCleanUp is the maximum time after the last arrival for which the run waits until a broker has deleted entries.
+	// maxCleanUp is the maximum time after the last arrival for which the run waits until the processes are idle.
 	maxCleanUp = 30 * time.Second
 	// timersPerMove is the number of uncancelled timers for each moved timer.
 	timersPerMove = 10
@@ -28,13 +28,13 @@ func (p Plan) movedTimers() int {
 	return (p.Count - p.cancelledTimers()) / timersPerMove
 }
 
-// setupTime returns the time in which a slow machine sets, cancels and moves the timers.
+// setupTime returns an estimate of the time in which a slow machine sets, cancels and moves the timers.
 func (p Plan) setupTime() time.Duration {
 	const sets, requests = 5_000, 1_000 // per second, on a slow machine; for each set, a broker also publishes a marker
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelledTimers()/2)*time.Second/requests
 }
 
-// instants returns the number of common due times of all timers.
+// instants returns the number of due times that all messages or timers have in common.
 func (p Plan) instants() int {
 	if p.Interval == 0 {
 		return 1
@@ -144,7 +144,7 @@ func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, 
 	return result, checkPublished(loaded, due, "a longer --delay")
 }
 
-// evenPhase measures timers with consecutive due times, together with plain messages. The timers have the first
+// evenPhase measures timers that are due one after the other, together with plain messages. The timers have the first
 // numbers.
 func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 	const margin, sets, delay = 3 * time.Second, 5_000, time.Second // a slow machine sets 5,000 timers per second
@@ -200,8 +200,8 @@ func (t *turn) sleepUntil(ctx context.Context, end time.Time) error {
 	return sleep(ctx, end.Sub(t.serverTime()))
 }
 
-// costWhenIdle waits until the processes are idle, at most until end, and returns the cost. After its deliveries, a
-// broker still deletes entries.
+// costWhenIdle waits until the processes are idle, at most until end by the local clock, and returns the cost. After
+// its deliveries, a broker still deletes entries.
 func (t *turn) costWhenIdle(ctx context.Context, start usage, count int, end time.Time) (*Cost, error) {
 	// The unit of CPU time in /proc is 10 ms, so maxCPU allows one unit.
 	const interval, maxCPU = 500 * time.Millisecond, 15 * time.Millisecond

@@ -19,7 +19,6 @@ type turn struct {
 	core    *subscribers // the target of a plan with plain subscribers; otherwise nil
 }
 
-// prepare creates the streams and starts the sidecar.
 func (t *turn) prepare(ctx context.Context) error {
 	if t.side == Scheduler && t.plan.Core {
 		return fmt.Errorf("%w: a schedule of the server delivers only to its own stream", ErrUnsupported)
@@ -66,7 +65,6 @@ func (t *turn) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstrea
 	return s, err
 }
 
-// startSidecar starts the broker or the pipeline, if the scenario needs one.
 func (t *turn) startSidecar(ctx context.Context) (err error) {
 	switch {
 	case t.side == Broker:
@@ -97,7 +95,7 @@ func (t *turn) cleanUp(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// publish runs the load in another process, and shows its progress.
+// publish runs the load in its own process, and shows its progress.
 func (t *turn) publish(ctx context.Context, load Load) (LoadResult, error) {
 	child, err := StartChild(ctx, PartLoad, t.host.Command(PartLoad), load)
 	if err != nil {

@@ -11,7 +11,7 @@ const (
 	// lossTimeout is the minimum time from the last due time, and from the last arrival, after which missing messages
 	// count as lost.
 	lossTimeout = 15 * time.Second
-	// duplicateWait is the time between the last arrival and the ledger, in which duplicates may arrive.
+	// duplicateWait is the minimum time between the last arrival and the ledger, in which duplicates may arrive.
 	duplicateWait = 500 * time.Millisecond
 )
 
@@ -25,8 +25,8 @@ type Wait struct {
 	FirstPlain int           // see Ledger
 	// Arrived is called with the number of arrivals, several times a second. It may be nil.
 	Arrived func(n int)
-	// Complete is called when all messages have arrived, or when the missing messages are lost. If some arrivals
-	// were duplicates, the wait continues, and calls Complete again. Complete may be nil.
+	// Complete is called when there are Count arrivals, or when the missing messages are lost. If some arrivals were
+	// duplicates, the wait continues, and calls Complete again. Complete may be nil.
 	Complete func() error
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // An Arrival is the delay metadata in the headers of a delivered message. Compare IDs to detect duplicates, which can
-// occur after a crash. The headers are not authenticated: anyone who may publish to the target can forge them.
+// occur, for example, after a crash. The headers are not authenticated: anyone who may publish to the target can forge
+// them.
 type Arrival struct {
 	message.Arrival
 	// At is the time at which the target's stream stored the message. For a core subscriber, At is the time of the call of

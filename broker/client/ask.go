@@ -17,8 +17,8 @@ const (
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// The functions in this file send a request to a broker. A client cannot change a series by a publish, because only a
-// broker can seal the entry that replaces a round.
+// The functions in this file send a request to a broker. By a publish, a client can replace or end a series, but not
+// move its round, pause or resume it, because only a broker can seal the entry that replaces a round.
 
 // Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
 // delivered. Pause needs a running broker, and permission to publish to delayctl.timer.pause.<key>.<target>. It returns
@@ -65,13 +65,11 @@ func (c *Client) Postpone(
 	return a.Due, err
 }
 
-// reply is a broker's reply.
 type reply struct {
 	Outcome, Why string
 	Due          time.Time
 }
 
-// request sends a request to a broker. The error is nil if the reply has the outcome want.
 func (c *Client) request(
 	ctx context.Context, verb, key, target, want string, body map[string]string,
 ) (reply, error) {

@@ -10,7 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A Client publishes delayed messages. It starts no goroutine, owns no connection, and is safe for concurrent use.
+// A Client publishes delayed messages. It owns no connection, and is safe for concurrent use. It starts no goroutine,
+// but each message of a [Publisher] has one.
 type Client struct {
 	store  Store
 	policy message.Policy
@@ -55,8 +56,8 @@ func (c *Client) In(
 }
 
 // At publishes a message that is delivered to target at a time, by the clock of the server, and waits until the message
-// is stored. The client rounds the time up to the next millisecond. If the time has passed, the message is due
-// immediately.
+// is stored. The client rounds the time up to the next millisecond, unless the message is a named timer. If the time
+// has passed, the message is due immediately.
 func (c *Client) At(ctx context.Context, target string, due time.Time, body []byte, opts ...Option) (Receipt, error) {
 	return c.publish(ctx, c.timeAddress(target, due), body, opts)
 }

@@ -32,8 +32,8 @@ type Config struct {
 	Attempts int
 	// Targets are the broker's DELAY_TARGETS: subjects, with wildcards. If empty, all targets are allowed.
 	Targets []string
-	// Timeout is the timeout of Timer, Lookup, ReadLevels and each request to a broker. It is also the timeout of a
-	// publish whose context has no deadline. Defaults to DefaultTimeout.
+	// Timeout is the timeout of Timer, Lookup, ReadLevels, each request to a broker, and each publish of a Publisher. It
+	// is also the timeout of a publish, cancel or move whose context has no deadline. Defaults to DefaultTimeout.
 	Timeout time.Duration
 }
 

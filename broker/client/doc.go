@@ -1,5 +1,5 @@
 // Package client publishes delayed messages through a delay broker. A program can do the same with a plain NATS client:
-// see PROTOCOL.md of package message. With this package, an invalid request fails at the call, errors are sentinels,
+// see PROTOCOL.md of package message. With this package, an invalid request fails at the call, errors match sentinels,
 // and a message skips the intake if a level has exactly its delay.
 //
 //	delays, err := client.New(js, client.Config{})
@@ -21,8 +21,8 @@
 // # The first level
 //
 // A broker has levels, which are delays with a stream each. A message on a level's subject waits in that stream and is
-// then delivered. A message in the intake moves at least once to another stream. So In publishes to a level's subject
-// if that level has exactly the delay:
+// then delivered. A message in the intake moves to at least one other stream, unless it is due within seconds. So In
+// publishes to a level's subject if that level has exactly the delay:
 //
 //	In(ctx, "orders.expire", 90*time.Minute, …)    delay.90m.orders.expire     DELAY_90m
 //	In(ctx, "orders.expire", 17*time.Minute, …)    delay.17m.orders.expire     DELAY_INTAKE, as 17m is no level
@@ -34,9 +34,9 @@
 //
 // Levels may change while a client runs. The due time of a message does not depend on the levels: the subject contains
 // the whole delay, and the broker counts the delay from the server's timestamp. If no stream listens on the subject,
-// the server reports an error and stores nothing. The client then publishes the message again to the intake. For a
-// minute it also publishes other messages with that delay to the intake. If the name of a new level is no plain
-// duration, each message with its delay takes one more hop until the program reads the levels again.
+// the server reports an error and stores nothing. Unless the message has an [ID], the client then publishes it again to
+// the intake. For a minute it also publishes other messages with that delay to the intake. If the name of a new level
+// is no plain duration, each message with its delay takes one more hop until the program reads the levels again.
 //
 // # Named timers
 //

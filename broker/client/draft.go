@@ -157,7 +157,6 @@ func (c *Client) check(m *nats.Msg, target string, o options) (entry.Pending, er
 	return request, nil
 }
 
-// problemError converts a problem to an error of this package.
 func problemError(p *message.Problem) error {
 	err := ErrBadOption
 	switch p.Code {

@@ -22,7 +22,7 @@ var (
 	ErrBadHeaders = errors.New("bad headers")
 )
 
-// Errors of a request that was published. The message is not stored, unless the error is ErrUnanswered or ErrForeign.
+// Errors of a publish or a request. The message is not stored, unless the error is ErrUnanswered or ErrForeign.
 var (
 	// ErrNoBroker is returned when no stream listens on the subject: no broker with Config.Prefix has created its streams
 	// in this account, or the stream has no leader.

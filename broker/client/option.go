@@ -32,7 +32,6 @@ const Forever = time.Duration(math.MaxInt64)
 // An Option sets a property of one message.
 type Option func(*options)
 
-// options has the options of a message.
 type options struct {
 	brokerHeader nats.Header // headers for the broker
 	userHeader   nats.Header // headers for the target
@@ -79,7 +78,7 @@ func Expires(wait time.Duration) Option {
 	}
 }
 
-// ExpiresAt makes the message a dead letter if it is not delivered before t.
+// ExpiresAt makes the message a dead letter if it is not delivered by t.
 func ExpiresAt(t time.Time) Option {
 	return func(o *options) {
 		o.brokerHeader.Set(message.HeaderExpires, t.UTC().Format(time.RFC3339Nano))
@@ -96,7 +95,7 @@ func Deliver(m Mode) Option {
 	}
 }
 
-// MaxAttempts makes the message a dead letter after n refusals. N must not exceed the limit in the broker's settings.
+// MaxAttempts makes the message a dead letter after n refusals. N must be at least 1 and at most Config.Attempts.
 func MaxAttempts(n int) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }
@@ -107,8 +106,8 @@ func RateKey(key string) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderRateKey, key) }
 }
 
-// TTL sets the time for which the target's stream keeps the message, if the stream allows a TTL for each message. TTL
-// rounds the time up to the next second, except Forever.
+// TTL sets the time for which the target's stream keeps the message. A stream that does not allow a TTL for each
+// message refuses the message. TTL rounds the time up to the next second, except Forever.
 func TTL(keep time.Duration) Option {
 	return func(o *options) {
 		ttl := "never"
@@ -120,7 +119,8 @@ func TTL(keep time.Duration) Option {
 }
 
 // Until sets the due time of a message that Level publishes, exact to the nanosecond. The message first waits in the
-// level. If the delay of the level ends after t, the message becomes a dead letter.
+// level. If the delay of the level ends after t, the call fails with ErrBadTime. If only the server's clock shows that,
+// the message becomes a dead letter.
 func Until(t time.Time) Option {
 	return func(o *options) {
 		if t.IsZero() {

@@ -30,8 +30,8 @@ func Cancelable() Option {
 
 // Cancel cancels a message that was published with Cancelable or Key, and reports whether the cancel was in time. True
 // means that the message will never be delivered. False means that the timer has fired, was replaced, or was cancelled
-// before. Cancel needs no running broker. Without an answer, Cancel publishes again, until ctx ends. After
-// ErrUnanswered the outcome is unknown: call Cancel again.
+// before. Cancel needs no running broker. Without an answer, Cancel reads the timer and publishes again, until ctx
+// ends. After ErrUnanswered the outcome is unknown: call Cancel again.
 func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	if r.client == nil {
 		return false, fmt.Errorf("%w: no key: only a message with Cancelable or Key can be cancelled", ErrBadOption)
@@ -69,7 +69,6 @@ func (c *Client) MovePending(ctx context.Context, key, target string, delay time
 	})
 }
 
-// lastEntry is the last entry of a timer's subject.
 type lastEntry struct {
 	in    message.Incoming
 	entry entry.Entry

@@ -8,7 +8,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// A Receipt identifies a stored message. A stored message reaches its target or becomes a dead letter.
+// A Receipt identifies a stored message. Unless a client cancels or replaces it, a stored message reaches its target or
+// becomes a dead letter.
 type Receipt struct {
 	Stream    string
 	Sequence  uint64

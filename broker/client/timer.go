@@ -42,10 +42,10 @@ func ifGeneration(generation uint64) Option {
 }
 
 // Debounce makes further calls with the same key postpone the timer. The timer fires when no call has come for the
-// delay of In, and at the latest when maxWait has passed since the first call. The body of the last call is delivered.
-// MaxWait must be at least the delay. Consecutive calls with Debounce are a run. A call without Debounce, a cancel, a
-// move, or the firing ends the run. [Receipt] and [Timer] ignore maxWait, so their Due may be later than the delivery.
-// Debounce needs Key and In.
+// delay of In, and at the latest when maxWait has passed since the first call of a run. The body of the last call is
+// delivered. MaxWait must be at least the delay. Consecutive calls with Debounce are a run. A call without Debounce, a
+// cancel, a move, or the firing ends the run. [Receipt] and [Timer] ignore maxWait, so their Due may be later than the
+// delivery. Debounce needs Key and In.
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
@@ -53,7 +53,6 @@ func Debounce(maxWait time.Duration) Option {
 	}
 }
 
-// timerOptions holds the options of a named timer.
 type timerOptions struct {
 	key        string
 	isTimer    bool
@@ -150,8 +149,8 @@ func (c *Client) CancelAny(ctx context.Context, key, target string) error {
 	return c.cancel(ctx, key, target, anyGeneration, nil)
 }
 
-// anyGeneration is the value of Delay-Cancel in an unconditional cancel. In a conditional cancel, the value is the
-// expected generation. Programs ignore the value.
+// anyGeneration is the value of Delay-Cancel in a cancel by CancelAny. In a cancel by Client.Cancel, the value is the
+// expected generation. No program needs these values.
 const anyGeneration = "any"
 
 func (c *Client) cancel(ctx context.Context, key, target, word string, generation *uint64) error {
@@ -183,8 +182,8 @@ func (c *Client) Move(
 // State is the state of a timer.
 type State string
 
-// The states of a timer. An ended timer keeps its state for DELAY_TIMER_HISTORY, a minute by default. Then its state is
-// StateNone.
+// The states of a timer. An ended timer keeps its state for at least DELAY_TIMER_HISTORY, a minute by default. After
+// the broker has removed its message, its state is StateNone.
 const (
 	StateNone      State = "none"    // the timer was never set, or its history is removed
 	StatePending   State = "pending" // the timer can be moved and cancelled

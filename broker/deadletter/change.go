@@ -29,8 +29,7 @@ type Edit struct {
 // IsZero reports whether the edit changes nothing.
 func (e Edit) IsZero() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
 
-// digest returns a digest of the edit for the Nats-Msg-Id of the message, or "" for the zero Edit. So only a resend
-// with the same edit is a duplicate.
+// digest returns a digest of the edit for the Nats-Msg-Id of the message, or "" for the zero Edit.
 func (e Edit) digest() string {
 	if e.IsZero() {
 		return ""

@@ -1,5 +1,5 @@
-// Package deadletter lets an operator find, resend and remove dead letters. A broker writes dead letters (see
-// message.Request.DeadHeader) and never reads them.
+// Package deadletter lets an operator find, resend and remove dead letters. A broker writes dead letters: see
+// message.Request.DeadHeader.
 //
 // # A letter
 //
@@ -20,13 +20,13 @@
 // other message moves to a level.
 //
 // The store removes the letter after the lane has acknowledged the message. After a crash between the two steps the
-// letter still exists. A second resend publishes the same Nats-Msg-Id. Within the lane's duplicate window of 30 s, the
-// lane stores the message only once. After the window, the message is delivered twice, under one Delay-Id. Another
-// operator may have resent the letter before the window began. So before a resend, the store checks that the letter
-// still exists.
+// letter still exists. A second resend publishes the same Nats-Msg-Id. Within the lane's duplicate window
+// (DELAY_DEDUP_WINDOW), the lane stores the message only once. After the window, the message is delivered twice, under
+// one Delay-Id. Another operator may have resent the letter and removed it. So before a resend, the store checks that
+// the letter still exists.
 //
 // An operator may change headers and body with a resend (Change.Edit). Headers of the broker and of the server cannot
-// be changed. The Nats-Msg-Id contains a digest of the edit. So after a crash, a resend with a different edit is not a
+// be changed. The Nats-Msg-Id contains a digest of the edit. So after a crash, a resend with another edit is not a
 // duplicate of the first resend.
 //
 // If the lane's stream reports a duplicate, and the stored copy is gone, the store concludes that an earlier resend
@@ -36,11 +36,12 @@
 //
 // NATS requires no permission for the subject of an answer, so a client can make the server store an answer below
 // delaydead. A resend of this answer would deliver a forged message. So a letter must have a broker's seal (see
-// message.Keys). A letter with the code bad_internal is resent only with Change.Unsealed. A letter stored before seals
-// were required needs no seal.
+// message.Keys), or the caller sets Change.Unsealed. The seal of a letter with the code bad_internal does not prove who
+// wrote the message, so such a letter always needs Change.Unsealed. A letter stored before seals were required needs no
+// seal.
 //
-// Store.DryRun checks the letter and the change as a resend does, and stores nothing. A resend and a dry run need the
-// letter's body, because the seal covers the body.
+// Store.DryRun checks the letter and the change, and stores nothing. A resend and a dry run need the letter's body,
+// because the seal covers the body.
 //
 // Some letters cannot be resent. The store then keeps the letter, and the error has the reason: see the sentinels.
 //

@@ -6,7 +6,7 @@ var (
 	// ErrNoStream is returned if the stream of dead letters, or of the lane for resent messages, is missing. Run
 	// delaybroker provision.
 	ErrNoStream = errors.New("the stream does not exist")
-	// ErrAbsent is returned for a letter that was already removed.
+	// ErrAbsent is returned for a letter that the stream no longer has.
 	ErrAbsent = errors.New("the letter is gone")
 
 	// ErrNotResendable matches every error about a letter that cannot be resent with the given change. The letter is
@@ -31,7 +31,7 @@ var (
 	// ErrEdit is returned if Change.Edit is not possible: a header is reserved, there are too many headers, or a value
 	// contradicts another header of the letter.
 	ErrEdit = notResendable("this change of its headers is not possible")
-	// ErrTooLarge is returned if the lanes do not accept a message of this size.
+	// ErrTooLarge is returned if the lane for resent messages does not accept a message of this size.
 	ErrTooLarge = notResendable("it is larger than the lanes allow")
 )
 

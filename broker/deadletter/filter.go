@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// clockSkew is the maximum decrease of the timestamps in a stream. A new leader's clock may be behind, and a clock may
-// be set back.
+// clockSkew is the assumed maximum decrease from one timestamp in a stream to a later one. A new leader's clock may be
+// behind, and a clock may be set back.
 const clockSkew = time.Minute
 
 // Filter selects the letters that match every field. An empty field matches all letters, and a list matches a letter if
@@ -27,7 +27,6 @@ func (f Filter) SelectsAll() bool {
 	return len(f.Codes) == 0 && f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && !f.listsLetters()
 }
 
-// listsLetters reports whether the filter has ids or numbers of letters.
 func (f Filter) listsLetters() bool { return len(f.IDs)+len(f.Sequences) > 0 }
 
 // Match reports whether the filter selects a letter.
@@ -43,8 +42,8 @@ func (f Filter) Match(l Letter) bool {
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
-// subjects returns the filters of a consumer that match the subjects of all selected letters. No two filters overlap,
-// as the server requires.
+// subjects returns the filters of a consumer that match the subjects of all selected letters, or nil if no filter is
+// needed. No two filters overlap, because the server forbids that.
 func (f Filter) subjects(n message.Names) []string {
 	codes := slices.Clone(f.Codes)
 	slices.Sort(codes)
@@ -68,7 +67,8 @@ func (f Filter) subjects(n message.Names) []string {
 	return subjects
 }
 
-// bounds returns the first and the last sequence to read for a filter with numbers and no ids, and otherwise zeros.
+// bounds returns the lowest and the highest sequence to read for a filter with Sequences and without IDs, and otherwise
+// zeros.
 func (f Filter) bounds() (first, last uint64) {
 	if len(f.IDs) > 0 || len(f.Sequences) == 0 {
 		return 0, 0

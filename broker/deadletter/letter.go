@@ -12,11 +12,11 @@ import (
 type Letter struct {
 	message.Letter
 	Sequence uint64           // sequence in the stream of dead letters: the letter's number
-	At       time.Time        // time at which the message became a dead letter, by the server's clock
+	At       time.Time        // time at which the stream stored the letter, by the server's clock
 	Address  string           // subject of the letter, delaydead.<code>[.<target…>]
 	Size     int              // size of the payload in bytes
 	Data     []byte           // nil if only the headers were read
-	Problem  *message.Problem // the unreadable part, or nil
+	Problem  *message.Problem // the reason why the letter, or a part of it, is unreadable; nil if all is readable
 	// Unproven is the reason to doubt that a broker wrote the letter; nil if the seal proves it. Without the body, only
 	// the headers are checked.
 	Unproven *message.Problem

@@ -36,7 +36,7 @@ type Store struct {
 	stream string
 
 	mu    sync.Mutex // guards limit
-	limit int64      // result of laneLimit; zero before the first call
+	limit int64      // result of laneLimit; zero before the first successful call
 }
 
 // New returns the store of a broker's dead letters. It sends no request.
@@ -65,9 +65,9 @@ type Query struct {
 	Progress func(read, total uint64)
 }
 
-// List yields the selected letters stored before its call, in the order of their sequences. It ends at the first error.
-// An unreadable letter is not an error. List requests a batch after the caller has consumed the previous batch: see
-// lane.Scan.
+// List yields the selected letters that the stream has when the iteration begins, in the order of their sequences. It
+// ends at the first error. An unreadable letter is not an error. List requests a batch after the caller has consumed
+// the previous batch: see lane.Scan.
 func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		info, err := s.info(ctx, s.stream)
@@ -103,9 +103,10 @@ func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 }
 
 // Resend publishes the message of a letter to the lane, and then removes the letter. A broker delivers the message when
-// it is due. The letter must have its body. Now is the server's time. ErrAbsent means that another operator has resent
-// or removed the letter, and that Resend did nothing. ErrNotResendable concerns this letter only. After any other error
-// the lane may already have the message, and the letter should be resent soon: see the package documentation.
+// it is due. The letter must have its body. Now is the server's time. ErrAbsent means that the stream no longer has the
+// letter, because another operator has resent or removed it, and that Resend did nothing. After ErrNotResendable,
+// Resend did nothing either, and other letters may still be resent. After any other error the lane may already have the
+// message, and the letter should be resent soon: see the package documentation.
 func (s *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := s.newMessage(l, c, now)
 	if err != nil {
@@ -140,8 +141,8 @@ func (s *Store) DryRun(ctx context.Context, l Letter, c Change, now time.Time) e
 	return nil
 }
 
-// laneLimit returns the maximum size of a message in the lane, in bytes of headers and body. Only the first call sends
-// a request.
+// laneLimit returns the maximum size of a message in the lane, in bytes of headers and body. After a successful call,
+// further calls send no request.
 func (s *Store) laneLimit(ctx context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +195,9 @@ func (s *Store) checkPresent(ctx context.Context, l Letter) error {
 	return nil
 }
 
-// store publishes a message to the lane until an answer proves that the lane has stored the message, now or in an
-// earlier resend. DelayID is the Delay-Id of the message.
+// store publishes a message to the lane, and returns nil only if an answer proves that the lane has stored the message,
+// now or in an earlier resend. It repeats the publish if the stream is busy, or if the stored message with the same
+// Nats-Msg-Id is another message. DelayID is the Delay-Id of the message.
 func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	stream := s.cfg.Policy.Names.RetryStream(s.cfg.Lane)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
@@ -230,8 +232,8 @@ func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	}
 }
 
-// storedID requests a message in a lane from the stream's leader, and returns the message's Delay-Id. It returns "" if
-// the message is gone, and a text that is no Delay-Id if no broker wrote the message.
+// storedID requests a message in the lane from the stream's leader, and returns the message's Delay-Id. It returns ""
+// if the message is gone, and a text that is no Delay-Id if no seal proves that a broker wrote the message.
 func (s *Store) storedID(ctx context.Context, stream string, sequence uint64) (string, error) {
 	m, err := s.api.Message(ctx, stream, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
