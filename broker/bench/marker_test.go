@@ -75,8 +75,8 @@ func streamNames(t *testing.T, s site) []string {
 	return names
 }
 
-// createForeignStreams creates streams that a run must not remove: streams of brokers, a stream with the name of a run
-// marker but no metadata, and streams with such metadata and other names. It returns the names of all streams.
+// createForeignStreams creates streams that a run must not remove: streams of brokers and of other programs, one of
+// them with the name of a run marker, and two with the metadata of a run. It returns the names of all streams.
 func createForeignStreams(t *testing.T, s site) []string {
 	t.Helper()
 	createBrokerStreams(t, s.js, "delay")

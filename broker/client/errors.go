@@ -8,8 +8,8 @@ var (
 	// ErrBadTarget is returned when the target is empty, has a wildcard, is too long, or is a subject to which brokers do
 	// not deliver.
 	ErrBadTarget = errors.New("bad target")
-	// ErrBadTime is returned when a level cannot be parsed, a time is zero or cannot be formatted, or Until is before the
-	// end of the level.
+	// ErrBadTime is returned when a level cannot be parsed, a delay is too long for a subject, a time is zero, or Until is
+	// before the end of the level.
 	ErrBadTime = errors.New("bad time")
 	// ErrBadKey is returned when the key of a timer is not one token of printable ASCII.
 	ErrBadKey = errors.New("bad key")

@@ -106,7 +106,7 @@ func (d *diary) receipt(name string, r client.Receipt, err error) {
 		r.Duplicate, r.Due, r.ID, r.Accepted, kindsOf(err)))
 }
 
-// kindsOf returns the texts of the errors of package client that err wraps, or else the text of err.
+// kindsOf returns the texts of the sentinels that err wraps or, without a sentinel, the text of err.
 func kindsOf(err error) []string {
 	if err == nil {
 		return nil
@@ -206,7 +206,7 @@ func (w writer) publishValid() {
 	w.publishIn("shop.f", 365*24*time.Hour, "in a year")
 }
 
-// publishInvalid publishes requests that fail at the call.
+// publishInvalid publishes requests that fail at the call, or that the server refuses.
 func (w writer) publishInvalid() {
 	now := w.began
 	w.publishIn("shop.*", time.Minute, "")

@@ -115,7 +115,7 @@ func (k timerWriter) note(name, key string, r client.Receipt, err error) {
 		state.State, state.Generation == set, state.Series == set, state.Round, state.Due, state.Body, readErr))
 }
 
-// settle waits for the delivery of a timer with a delay of zero.
+// settle waits for the delivery of a timer if its delay is zero.
 func (k timerWriter) settle(delay time.Duration) {
 	if delay == 0 {
 		k.pass(10 * time.Second)
@@ -153,7 +153,6 @@ func (k timerWriter) cancel(key string, g uint64) {
 	k.note("cancel", key, client.Receipt{}, k.c.Cancel(context.Background(), key, "shop."+key, g))
 }
 
-// cancelAny cancels any generation.
 func (k timerWriter) cancelAny(key string) {
 	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
 }

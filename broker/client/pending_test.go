@@ -231,7 +231,7 @@ func TestLostAnswers(t *testing.T) {
 type lossyStore struct {
 	client.Store
 	lossCount    atomic.Int32 // number of acknowledgements to lose
-	skipsPublish bool         // the store also loses these publishes
+	skipsPublish bool         // the store does not publish these messages
 	onLoss       func()       // called after each lost acknowledgement
 }
 

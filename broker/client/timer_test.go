@@ -70,8 +70,8 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 	})
 }
 
-// TestCancelledGeneration: after a cancel, Timer returns the generation that the cancel expected, and not the
-// text of Delay-Cancel. After a cancel without an expectation, the generation is zero.
+// TestCancelledGeneration: after a cancel, Timer returns the generation that the cancel expected, and not a number in
+// Delay-Cancel. After a cancel without an expectation, the generation is zero.
 func TestCancelledGeneration(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -145,8 +145,8 @@ func TestTimersWithoutABroker(t *testing.T) {
 	})
 }
 
-// TestForgedAnswer: a subscriber answers the publishes of Cancel and Move. An impossible answer of the stream of timers
-// is ErrForeign.
+// TestForgedAnswer: a subscriber answers the publishes of Cancel and Move. An answer that the stream of timers cannot
+// give is ErrForeign.
 func TestForgedAnswer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -10,7 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestResendEdited: an edited letter is stored in the lane with its new headers and body, and then removed.
+// TestResendEdited: the lane stores the message of a letter with the edited headers and body, and the letter is
+// removed.
 func TestResendEdited(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
@@ -42,7 +43,7 @@ func TestResendEdited(t *testing.T) {
 }
 
 // TestResendWithAnotherEdit: after a crash between publish and removal, a resend with the same edit is a duplicate. A
-// resend with a different edit is no duplicate.
+// resend with another edit is no duplicate.
 func TestResendWithAnotherEdit(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.newLetter()

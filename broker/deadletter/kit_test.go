@@ -97,7 +97,7 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 	return r
 }
 
-// list returns the letters of a query, and fails on an error.
+// list returns the letters of a query. It fails the test at an error.
 func (k *kit) list(q Query) []Letter {
 	k.t.Helper()
 	var letters []Letter
@@ -119,7 +119,7 @@ func (k *kit) onlyLetter(q Query) Letter {
 	return letters[0]
 }
 
-// newLetter stores a letter in the empty stream, and returns the letter.
+// newLetter stores and returns a letter. The stream must be empty.
 func (k *kit) newLetter() Letter {
 	k.t.Helper()
 	k.undelivered(1, "orders.expire", "body")
@@ -183,7 +183,6 @@ func (k *kit) resent() []message.Request {
 	return messages
 }
 
-// bodies returns the bodies of the messages in the lane.
 func (k *kit) bodies() (bodies [][]byte) {
 	k.t.Helper()
 	for _, m := range k.lane() {

@@ -98,7 +98,7 @@ func TestResent(t *testing.T) {
 	}
 }
 
-// TestDueKnown checks each code. A new code fails the test, so that its author decides about the code.
+// TestDueKnown checks each code. A new code fails the test, so that the author of the code decides about DueKnown.
 func TestDueKnown(t *testing.T) {
 	known := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true,
 		message.BadTarget: true}

@@ -56,12 +56,12 @@ func TestResendTwice(t *testing.T) {
 	}
 }
 
-// TestResendIsNoDuplicate: neither a hop nor a client's message in the duplicate window makes a resend a duplicate.
+// TestResendIsNoDuplicate: neither a hop of the message nor a client's message makes a resend a duplicate.
 func TestResendIsNoDuplicate(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
 		l := k.onlyLetter(Query{})
-		// The duplicate window has a hop of the message.
+		// The lane's duplicate window has a hop of the message.
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire", Header: nats.Header(r.HopHeader())})
 		// A client with a broker's permissions uses the first part of the id that the resend will have.
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",

@@ -125,7 +125,7 @@ func (s *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 }
 
 // DryRun returns the error that Resend would return for the letter and the change, and stores nothing. It does not
-// detect that another operator has resent or removed the letter.
+// detect that another operator has resent or removed the letter, or that the lane is full.
 func (s *Store) DryRun(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := s.newMessage(l, c, now)
 	if err != nil {

@@ -98,8 +98,8 @@ func TestNothingStopsTheList(t *testing.T) {
 	})
 }
 
-// TestListEnds: List does not yield letters that are stored after its call. If the caller stops early, List deletes its
-// consumer.
+// TestListEnds: List does not yield letters that are stored during the iteration. If the caller stops early, List
+// deletes its consumer.
 func TestListEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		if got := k.list(Query{}); got != nil {
