@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// due is the due time of the messages in the tests.
 var due = time.Unix(1_700_000_000, 0)
 
 // arrival returns an arrival of the message with this number and this lateness.

@@ -46,7 +46,6 @@ func (s site) createMarker(ctx context.Context) error {
 	return nil
 }
 
-// create creates a stream with the metadata of the run.
 func (s site) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	cfg.Metadata, cfg.Replicas = map[string]string{metaBench: s.names.prefix}, s.replicas
 	stream, err := s.js.CreateStream(ctx, cfg)

@@ -16,7 +16,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// newSite returns the site of a run on a server under fake time.
 func newSite(t *testing.T, s *natstest.Server, prefix string) site {
 	t.Helper()
 	names, err := NewNames(prefix)
@@ -29,7 +28,6 @@ func newSite(t *testing.T, s *natstest.Server, prefix string) site {
 	}
 }
 
-// createStreams creates the streams of a run and of its broker.
 func createStreams(t *testing.T, s site) {
 	t.Helper()
 	if err := s.createMarker(t.Context()); err != nil {
@@ -141,7 +139,6 @@ func TestSweepKilledRun(t *testing.T) {
 	})
 }
 
-// TestRemoveBroker: removeBroker removes all streams of the broker, and no stream of the run.
 func TestRemoveBroker(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		run := newSite(t, s, "bench-aaaaaaaa")

@@ -92,7 +92,6 @@ func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	return c.receipt(d, ack, err)
 }
 
-// receipt converts the answer to a request to a receipt or an error.
 func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, error) {
 	switch {
 	case err != nil:

@@ -82,7 +82,6 @@ type draft struct {
 	expected *uint64 // the required sequence of the subject's last entry; nil for an unconditional publish
 }
 
-// draft returns a checked request to an address.
 func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 	if a.err != nil {
 		return nil, a.err

@@ -53,7 +53,6 @@ func debounceScenario(t *testing.T, c *client.Client, _ *diary, pass func(time.D
 	pass(2 * time.Hour)
 }
 
-// recordFiring records the delivery of a timer.
 func (d *diary) recordFiring(m *nats.Msg) {
 	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
@@ -62,7 +61,6 @@ func (d *diary) recordFiring(m *nats.Msg) {
 		m.Header["X-Mine"]))
 }
 
-// timerScenario sets, moves, cancels and reads timers.
 func timerScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	k := newTimerWriter(t, c, d, pass)
@@ -157,7 +155,6 @@ func (k timerWriter) cancelAny(key string) {
 	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
 }
 
-// publishSets sets, moves and cancels timers.
 func (k timerWriter) publishSets() {
 	k.publishIn("a", time.Minute, client.IfAbsent())
 	k.publishIn("a", time.Minute, client.IfAbsent())

@@ -16,7 +16,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// newClient returns a client on its own connection.
 func newClient(t *testing.T, s *natstest.Server, cfg client.Config, opts ...nats.Option) (*client.Client, *nats.Conn) {
 	t.Helper()
 	nc := s.Connect(opts...)
@@ -27,7 +26,6 @@ func newClient(t *testing.T, s *natstest.Server, cfg client.Config, opts ...nats
 	return c, nc
 }
 
-// newClientOn returns a client on a wrapped store.
 func newClientOn(t *testing.T, js jetstream.JetStream, wrap func(client.Store) client.Store) *client.Client {
 	t.Helper()
 	store, err := client.NewJetStream(js, time.Second)
@@ -41,7 +39,6 @@ func newClientOn(t *testing.T, js jetstream.JetStream, wrap func(client.Store) c
 	return c
 }
 
-// onFake returns a client of a new fake, and the fake.
 func onFake(t testing.TB) (*client.Client, *clienttest.Fake) {
 	f := clienttest.New(t, client.Config{})
 	return f.Client(), f

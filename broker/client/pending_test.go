@@ -24,7 +24,6 @@ func TestFakeChangesLikeTheBroker(t *testing.T) {
 	checkFake(t, timersOn(t), changeScenario, (*diary).recordFiring, 25, 5)
 }
 
-// changeScenario changes timers in all states.
 func changeScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	k := newTimerWriter(t, c, d, pass)
@@ -227,7 +226,6 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// lossyStore is a store that loses acknowledgements.
 type lossyStore struct {
 	client.Store
 	lossCount    atomic.Int32 // number of acknowledgements to lose

@@ -77,7 +77,6 @@ func (p *Publisher) publish(ctx context.Context, a address, body []byte, opts []
 	return pending, nil
 }
 
-// acquire takes a slot, and waits for one if the window is full.
 func (p *Publisher) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

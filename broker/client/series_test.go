@@ -28,7 +28,6 @@ func (d *diary) recordRound(m *nats.Msg) {
 		d.now().Sub(d.began).Truncate(time.Second), m.Subject, m.Data, a.Round, a.Series > 0, a.Due, m.Header["X-Mine"]))
 }
 
-// seriesScenario sets, replaces, cancels and reads recurring timers.
 func seriesScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	k := seriesWriter{newTimerWriter(t, c, d, pass)}
@@ -47,7 +46,6 @@ func seriesScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Dur
 	}
 }
 
-// seriesWriter is a timerWriter for recurring timers.
 type seriesWriter struct{ timerWriter }
 
 func (k seriesWriter) schedule(key string, opts ...client.Option) {

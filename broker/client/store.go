@@ -104,10 +104,8 @@ func (s jetStream) ReadLast(ctx context.Context, stream, subject string) (messag
 	return read(stream, m, err)
 }
 
-// leaderReads returns a client that reads from the leaders of the streams.
 func (s jetStream) leaderReads() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }
 
-// read converts the result of a read to the types of the interface Store.
 func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):

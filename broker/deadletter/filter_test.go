@@ -8,7 +8,6 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestFilters lists letters by every field of a filter.
 func TestFilters(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		start := time.Now()

@@ -130,14 +130,10 @@
 // sends all messages that share a rate: see package engine. A message that has to wait for its turn is given back with
 // the turn, and waits in a lane. So the memory of this package does not grow with a backlog.
 //
-// Waiting messages are also given back when their owner stops: see Recall. The owner may also forbid a message
-// immediately before the message is sent: see Owner.
-//
 // # Tried and rejected
 //
 //   - To look up the stream of each subject when the subject is silent. At 5,000 new subjects a second the lookups fell
 //     behind, silences were not judged in time, and core subscribers got thousands of duplicates.
-//   - A share for each subject. A silent stream with ids in its subjects filled the window for all lanes.
 //   - A share that does not depend on the other groups. A few silent groups, one of them with large messages, filled
 //     the window for all groups, each time until their messages timed out.
 //   - Groups of the first token only. All targets in "prod.>" would wait for the slowest service in "prod.>".

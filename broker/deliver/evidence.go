@@ -201,7 +201,6 @@ func refusal(o Outcome, ack jsapi.Ack) Result {
 	return Result{Outcome: o, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)}
 }
 
-// judgeNoAnswer decides on a publish that failed, or that got no answer before its timeout.
 func judgeNoAnswer(e evidence) verdict {
 	switch {
 	case errors.Is(e.err, nats.ErrMaxPayload):

@@ -60,7 +60,6 @@ var (
 	empty       = &nats.Msg{}
 )
 
-// TestJudgeAnswer judges each kind of answer in each mode.
 func TestJudgeAnswer(t *testing.T) {
 	const nobody503 = "refused 503, because nobody listens on the subject (503)"
 	for name, tt := range map[string]struct {

@@ -70,7 +70,6 @@ func TestFiltersOverlap(t *testing.T) {
 	}
 }
 
-// manyFilters returns the filters of 10,000 streams.
 func manyFilters() *filters {
 	var f filters
 	for i := range 10_000 {

@@ -34,8 +34,6 @@ func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.T
 	return e
 }
 
-// gatherAnswer parses an answer as an acknowledgement and, except in mode core, looks up the stream that listens on the
-// target.
 func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
 		return // mode core accepts every answer with data

@@ -148,7 +148,6 @@ func TestGroupsBalance(t *testing.T) {
 	}
 }
 
-// checkBalance compares the counts of the groups with the deliveries.
 func checkBalance(t *testing.T, gs *groups, sent, waiting []*delivery) {
 	t.Helper()
 	type sums struct{ outstanding, outstandingBytes, waiting, waitingBytes int }

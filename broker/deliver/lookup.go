@@ -94,7 +94,6 @@ func (l *lookup) listener(subject string, now time.Time) *listener {
 	return nil
 }
 
-// run lists the streams and looks up single subjects on request, until ctx ends.
 func (l *lookup) run(ctx context.Context) {
 	var asking sync.WaitGroup
 	asking.Go(func() { l.subjects.run(ctx, l) })

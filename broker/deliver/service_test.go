@@ -104,7 +104,6 @@ func TestServiceLikeStream(t *testing.T) {
 	})
 }
 
-// TestServiceReason: the reason of a refusal contains the code and the text of the service's error.
 func TestServiceReason(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -32,7 +32,6 @@ type turns struct {
 	lastRevoked        time.Duration // all revoked turns are before this time of the deliverer's clock
 }
 
-// turn is the turn of one message.
 type turn struct {
 	at       time.Duration
 	revision int // the value of turns.revision when the turn was given
