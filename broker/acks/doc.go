@@ -3,7 +3,7 @@
 // # Invariants
 //
 //   - A publish ends with exactly one final call of its Func, with an answer or an error.
-//   - An answer counts only if its subject ends with the token of its publish, a secret part of the reply subject. No
+//   - An answer counts only if its subject ends with the token of its publish, a random part of the reply subject. No
 //     token can be computed from another.
 //   - No goroutine waits for an answer, so a worker can have tens of thousands of publishes in flight.
 //

@@ -13,8 +13,8 @@ var (
 	ErrTimeout = errors.New("no answer in time")
 	// ErrDisconnected means that the connection was lost before the answer. The message may or may not have arrived.
 	ErrDisconnected = errors.New("the connection was lost before the answer")
-	// ErrSilent means that the server has confirmed that it took the message, and that no answer has come for 50 ms.
-	// Only PublishReportingSilence passes ErrSilent to a Func, which may wait for more results. The error is a
+	// ErrSilent means that the server has confirmed that it took the message, and that for at least 50 ms no answer has
+	// come. Only PublishReportingSilence passes ErrSilent to a Func, which may wait for more results. The error is a
 	// [*Silence].
 	ErrSilent = errors.New("the server took the message, and nobody answered")
 	// ErrClosed means that the inbox was closed before the answer.

@@ -21,8 +21,8 @@ import (
 
 // Func handles a result of a publish: exactly one of answer and err is not nil. If Func returns true after an answer or
 // after ErrSilent, the publish stays pending, and the inbox calls Func with the next result. After any other error, the
-// publish has ended. The inbox calls Func on its own goroutines, so Func must not block. For one publish, only one
-// goroutine at a time calls Func.
+// publish has ended. Func is called on any goroutine, even by Publish before it returns, so Func must not block. For
+// one publish, only one goroutine at a time calls Func.
 type Func func(answer *nats.Msg, err error) (pending bool)
 
 // Inbox is an inbox shared by many publishes. It is safe for concurrent use.
@@ -107,14 +107,14 @@ func (b *Inbox) LastError() error { return b.nc.LastError() }
 // affects a deadline.
 func (b *Inbox) now() time.Time { return b.base.Round(0).Add(time.Since(b.base)) }
 
-// Publish sets the Reply of m, sends m, and calls f with the answer, or with ErrTimeout after the timeout. Publish
-// keeps no reference to m.
+// Publish sets the Reply of m, sends m, and calls f with the answer or an error, such as ErrTimeout after the timeout.
+// Publish keeps no reference to m.
 func (b *Inbox) Publish(m *nats.Msg, timeout time.Duration, f Func) {
 	b.publish(m, timeout, f, false)
 }
 
 // PublishReportingSilence is like Publish, but also calls f with ErrSilent when the server has taken the message and no
-// answer has come for 50 ms.
+// answer has come for at least 50 ms.
 func (b *Inbox) PublishReportingSilence(m *nats.Msg, timeout time.Duration, f Func) {
 	b.publish(m, timeout, f, true)
 }

@@ -38,21 +38,22 @@
 //
 //	paused    due messages join the lane; nothing is sent
 //	resuming  the lane drains, and due messages still join its end
-//	closing   the owner found the lane empty; instances hold due messages in memory for one to three seconds, so that
+//	closing   the owner found the lane empty; instances hold due messages in memory for three seconds at most, so that
 //	          the last messages of the lane are sent before them
 //	over      due messages are sent to their target
 //
+// A closing pause may also be paused again. If the lane of a closing pause does not drain, the pause is resuming again.
 // A message that has left the lane and waits elsewhere, for a retry or a turn, does not join the lane again
 // (Delay-Released), unless the pattern is paused again.
 //
 // # How instances agree
 //
 // An operator's command stores the new list by compare-and-set. Then it announces the list on the subject of status
-// requests, until each instance has answered with the version that it applies. The command expects answers from the
-// instances that answered a status request before the change, and from the instances in the table of owners. A dead
-// instance leaves the table within six seconds. An instance applies a version when its deliverer sends nothing more to
-// the paused targets, has given back the messages that waited for them, and has the answers to all messages that it
-// sent to them.
+// requests, until each instance has answered with the version that it applies, or a timeout ends. The command expects
+// answers from the instances that answered a status request before the change, and from the instances in the table of
+// owners. A dead instance leaves the table within six seconds. An instance applies a version when its deliverer sends
+// nothing more to the paused targets, has given back the messages that waited for them, and has waited for the answers
+// to the messages that it sent to them, for two seconds at most.
 //
 // Brokers do not announce lists. They read the record every 10 s while a target is paused, and twice a second while a
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
@@ -65,9 +66,9 @@
 // # Trust
 //
 // The record, its announcements and the answers carry a seal. A client without a secret of the broker cannot make a
-// seal. Versions only rise, and are at least the writer's time, so an instance ignores an old record that a client
-// sends again. The reader skips foreign messages on the record's subject, and removes them when there are many. A
-// foreign message in a lane becomes a dead letter when that lane is read, as in all lanes.
+// seal. Versions only rise, so an instance ignores an old record that a client sends again. The reader skips foreign
+// messages on the record's subject, and removes them when there are many. A foreign message in a lane becomes a dead
+// letter when that lane is read, as in all lanes.
 //
 // # Crashes
 //
@@ -86,7 +87,7 @@
 //	                                                 operator resumes the pause again
 //	the stream is purged                             the waiting messages are lost; any instance writes the list back
 //	the stream is deleted                            the waiting messages are lost; an instance writes the list back
-//	                                                 once the stream exists again
+//	                                                 when the stream exists again
 //	the stream is full, silent or missing            messages that would be parked wait in a retry lane
 //	the record cannot be read at a start             the start waits for 15 s; then it logs an error, and the broker
 //	                                                 delivers to all targets

@@ -18,8 +18,8 @@ const (
 	idleInterval   = 5 * time.Minute        // if no target is paused, because an announcement may be lost
 	pausedInterval = 10 * time.Second       // while a target is paused, for the number of waiting messages
 	busyInterval   = 500 * time.Millisecond // while a pause ends
-	// loadTimeout is the maximum time for which a start waits for the record. An election takes at most 9 s. A stream
-	// without a majority must not stop all lanes.
+	// loadTimeout is the time after which a start does not try again to read the record. An election takes at most 9 s. A
+	// stream without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
 	// maxSetAttempts is the maximum number of attempts of SetState to store a change while others change the list. The
 	// owner calls SetState again after its next read of the lane.
@@ -89,7 +89,7 @@ func (k *Keeper) ListAt(local time.Time) *List {
 	return v.list
 }
 
-// AppliedVersion returns the version that the instance applies.
+// AppliedVersion returns the version that the instance has applied last.
 func (k *Keeper) AppliedVersion() int64 { return k.appliedVersion.Load() }
 
 // ParkedMessages returns the number of parked messages, as of the last reading of the record.
@@ -120,7 +120,8 @@ func (k *Keeper) Receive(r Record) {
 }
 
 // FirstPause returns the id of the pause in whose lane the first stored message is. If id is not empty, only the lane
-// of that pause counts. It returns jetstream.ErrMsgNotFound if there is no message.
+// of that pause counts. It returns jetstream.ErrMsgNotFound if there is no message, and jetstream.ErrStreamNotFound if
+// there is no stream.
 func (k *Keeper) FirstPause(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -164,8 +165,8 @@ func (k *Keeper) adopt(l *List) {
 }
 
 // Load reads the record before the broker serves lanes. If the record cannot be read within loadTimeout, Load logs an
-// error and returns. Then the broker also delivers to paused targets: a longer wait would stop the messages for all
-// targets.
+// error and returns. Then the broker also delivers to paused targets until Run has read the record: a longer wait would
+// stop the messages for all targets.
 func (k *Keeper) Load(ctx context.Context) {
 	for startTime := time.Now(); ; {
 		err := k.read(ctx)

@@ -14,8 +14,9 @@ const (
 	// maxPauses is the maximum number of pauses that are not over, because each due message is compared with every
 	// pattern.
 	maxPauses = 64
-	// keepOver is the time for which the list contains a pause that is over, so that the owner of the lanes still finds
-	// messages that an instance with an older list has parked. maxOver is the maximum number of such pauses.
+	// A change of the list removes the pauses that have been over for more than keepOver, and the oldest of those that are
+	// over, except maxOver. The list keeps the others, so that the owner of the lanes still finds messages that an
+	// instance with an older list has parked.
 	keepOver = time.Hour
 	maxOver  = 32
 )
@@ -44,8 +45,8 @@ type Pause struct {
 
 // List is one version of the list of pauses. The nil List is empty.
 type List struct {
-	// Version rises with each change, and is at least the writer's time in nanoseconds. So the first list after a loss
-	// of the record is still newer than the list that any instance remembers.
+	// Version rises with each change. A change makes it at least the writer's time in nanoseconds, so that a list that an
+	// operator makes after a loss of the record is still newer than the list that any instance remembers.
 	Version int64   `json:"version"`
 	Pauses  []Pause `json:"pauses"`
 }
@@ -120,7 +121,8 @@ func (l *List) Stops(target string) bool {
 	})
 }
 
-// merge returns the list with the present pauses of another list, at most maxPauses in all.
+// merge returns the list with the present pauses of another list, at most maxPauses in all. It leaves out pauses with
+// an invalid id.
 func (l *List) merge(other *List) *List {
 	if other == nil {
 		return l

@@ -112,8 +112,8 @@ func (s Store) Read(ctx context.Context) (ReadResult, error) {
 	return result, nil
 }
 
-// Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if another
-// writer has stored a version since then. After any other error, the list may or may not be stored.
+// Write stores a list, and returns its sequence. It returns ErrConflict if the subject has got another message since
+// Read returned the result. After any other error, the list may or may not be stored.
 func (s Store) Write(ctx context.Context, l *List, result ReadResult) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A Keyed logs at most one line for each key in an interval. The attribute "more" is the number of lines of the key
-// that were suppressed since its last line. Publishers may choose the keys, so a Keyed has entries for a bounded number
-// of keys. A new key takes the place of the key that was logged longest ago, if that key's interval has ended. Keys
-// without an entry share one interval, and so one line. The attribute "others" of a line is the number of lines of keys
-// without an entry that were suppressed. So the memory and the number of lines in an interval are bounded, and every
-// suppressed line is counted. A Keyed is safe for concurrent use.
+// A Keyed logs at most one line in an interval for each key that has an entry. The attribute "more" is the number of
+// lines of the key that were suppressed since its last line. Publishers may choose the keys, so a Keyed has entries for
+// a bounded number of keys. A new key takes the place of the key that was logged longest ago, if that key's interval
+// has ended. Keys without an entry share one interval, and so one line. The attribute "others" of a line is the number
+// of lines of other keys, without an entry now, that were suppressed. So the memory and the number of lines in an
+// interval are bounded, and every suppressed line is counted. A Keyed is safe for concurrent use.
 type Keyed struct {
 	log      *slog.Logger
 	interval time.Duration
@@ -33,14 +33,14 @@ type entry struct {
 	suppressed int
 }
 
-// NewKeyed returns a Keyed that writes to log. It has at most maxKeys entries, at least one.
+// NewKeyed returns a Keyed that writes to log. It has at most maxKeys entries; maxKeys must be at least one.
 func NewKeyed(log *slog.Logger, interval time.Duration, maxKeys int) *Keyed {
 	return &Keyed{
 		log: log, interval: interval, maxKeys: maxKeys, entries: make(map[string]*list.Element), order: list.New(),
 	}
 }
 
-// Log logs msg with the attributes of args, unless it has logged a line for the key within the interval.
+// Log logs msg with the attributes of args, or suppresses and counts the line: see Keyed.
 func (k *Keyed) Log(key string, level slog.Level, msg string, args ...any) {
 	suppressed, otherLines, ok := k.allow(key)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 const (
 	// MaxBody is the default limit of RenderBody, in bytes of the body.
 	MaxBody = 64 << 10
-	// dumpShare divides the limit of the text. The hex dump has a lower limit, because it needs a line for 16 bytes.
+	// The limit of the hex dump is 1/dumpShare of the limit of RenderBody, because the dump needs a line for 16 bytes.
 	dumpShare = 16
 	// minDump is the least limit of the hex dump, in bytes, unless the limit of RenderBody is less: sixteen lines.
 	minDump = 256
@@ -18,14 +18,14 @@ const (
 // Body is the body of a message, rendered for people. Its JSON is part of the output of commands and of the page.
 type Body struct {
 	Size   int    `json:"size"`           // bytes of the whole body
-	Shown  int    `json:"shown"`          // number of bytes, from the beginning of the body, that Text shows
+	Shown  int    `json:"shown"`          // number of bytes, from the beginning of the body, that Text has or could have
 	Text   string `json:"text,omitempty"` // empty if the shown bytes are not text
 	Dumped int    `json:"hex_shown"`      // number of bytes, from the beginning of the body, that Hex shows
 	Hex    string `json:"hex,omitempty"`  // in the format of hexdump -C
 }
 
-// RenderBody renders the beginning of a body, at most limit bytes. It always renders a hex dump, and also text if the
-// body is text. If limit is below one, the limit is MaxBody.
+// RenderBody renders the beginning of a body, at most limit bytes. It always renders a hex dump, and also text if this
+// beginning is text. If limit is below one, the limit is MaxBody.
 //
 // A body is untrusted. The rendered text contains no control characters except newline, carriage return and tab, and no
 // characters that reorder their neighbours, so it cannot control a terminal. It is not escaped for HTML.

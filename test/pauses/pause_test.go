@@ -169,7 +169,7 @@ func TestPausedCountsNoAttempts(t *testing.T) {
 	})
 }
 
-// TestPausedExpires: The broker checks Delay-Expires when the target is resumed. An expired message becomes a dead
+// TestPausedExpires: the broker checks Delay-Expires only when the target is resumed. An expired message becomes a dead
 // letter.
 func TestPausedExpires(t *testing.T) {
 	t.Parallel()

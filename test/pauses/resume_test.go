@@ -70,7 +70,7 @@ func TestOverlappingPauses(t *testing.T) {
 }
 
 // TestResumedAtItsRate: after the resumption, waiting messages arrive at the target's rate. They had reserved send
-// times before the pause, and reserve new send times.
+// times before the pause, which postpones these times.
 func TestResumedAtItsRate(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -94,8 +94,8 @@ func TestResumedAtItsRate(t *testing.T) {
 	})
 }
 
-// TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. The remaining messages
-// continue to wait, and all messages arrive in order.
+// TestPausedAgainWhileResumed: a pattern is paused again several times, at different moments of its resumption. The
+// remaining messages continue to wait, and all messages arrive in order.
 func TestPausedAgainWhileResumed(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

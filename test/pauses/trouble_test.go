@@ -39,7 +39,7 @@ func silence(c *harness.Client) (end func()) {
 
 // TestPausedStreamTroubles: the stream of paused messages is full, silent or deleted while 250 messages a second become
 // due for a paused target. The broker delivers and loses no message of the paused target, other targets get their
-// messages on time, and no lane keeps the paused messages in memory.
+// messages on time, and no lane keeps all paused messages in memory.
 func TestPausedStreamTroubles(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -89,8 +89,8 @@ func TestPausedStreamTroubles(t *testing.T) {
 	}
 }
 
-// TestPausedStreamPurged: the stream of paused messages is purged. The purge removes the waiting messages. An instance
-// writes the pause again, so that the pause also lasts after a restart.
+// TestPausedStreamPurged: after a purge of the stream of paused messages, an instance writes the pause again, so that
+// the pause also lasts after a restart.
 func TestPausedStreamPurged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -162,7 +162,7 @@ func TestPauseWithoutItsStream(t *testing.T) {
 }
 
 // TestPauseRefusedByOlderBroker: an older instance without pauses would still deliver, so a pause is refused while such
-// an instance runs. The error names each instance in the table of owners that does not answer.
+// an instance runs. An instance in the table of owners that does not answer has not confirmed a pause.
 func TestPauseRefusedByOlderBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
