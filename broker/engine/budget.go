@@ -25,9 +25,8 @@ const (
 	// maxBuffer bytes makes no reader faster.
 	minBuffer, maxBuffer = 64 << 10, 1 << 20
 	// maxRequested is the maximum number of bytes that all readers together have requested at a time. Each reader has at
-	// most two requests.
-	// After an outage, all lanes read at the same time, and nats-server disconnects a client for which more than
-	// max_pending (64 MiB) waits to be sent.
+	// most two requests. After an outage, all lanes read at the same time, and nats-server disconnects a client for which
+	// more than max_pending (64 MiB) waits to be sent.
 	maxRequested = 48 << 20
 	// The waiting lanes are woken when 1/wakeShare of the shared bytes has become free, and not for each message.
 	wakeShare = 32

@@ -25,7 +25,8 @@ const (
 	headerOverhead = 96
 )
 
-// flights are the messages that a lane has in memory. Each is in one of these places:
+// flights are the messages that a lane has in memory. Each is in a queue of timers to be read, or in one of these
+// places:
 //
 //	wheel        until its next decision; packed if it waits for long
 //	expanded     until its next decision, if it was packed before and cannot be packed now
@@ -114,7 +115,8 @@ func (f *flights) grow(fl *flight, bytes int) {
 	f.bytes += bytes
 }
 
-// takeDue removes the due messages from the wheel and yields them in order, as far as there is memory to unpack them.
+// takeDue removes the due messages from the wheels and yields them in order, first those in expanded. It stops when
+// there is no memory to unpack a message.
 func (f *flights) takeDue(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	return func(yield func(leader.Time, *flight) bool) {
 		for due, fl := range f.expanded.Advance(now.Stamp()) {

@@ -26,8 +26,8 @@ const (
 	loadShare = 4
 )
 
-// examine reads the state of a timer when there is memory for the timer's body. If the body is already in memory,
-// examine reads whether the earlier rounds are settled.
+// examine reads the state of a timer when there is memory for the timer's body. If the timer is pending, its body is in
+// memory, and examine reads only its earlier entries.
 func (w *worker) examine(f *flight, m moment) {
 	t := w.timers
 	switch {
@@ -45,7 +45,7 @@ func (w *worker) examine(f *flight, m moment) {
 }
 
 // load reserves the memory for the body of a timer, and reports whether there is enough. All loaded bodies together may
-// use 1/share of the lane's memory.
+// use 1/share of the lane's memory, unless there is only one.
 func (w *worker) load(f *flight, share int64) (room bool) {
 	t, size := w.timers, f.timer.Size
 	switch {

@@ -10,7 +10,7 @@ type timers struct {
 	stream      *role.Stream
 	lastSets    map[string]*flight       // by subject: the last set, if it is in memory; only in the timers' lane
 	claims      map[*role.Alarm]struct{} // the alarms whose firings this lane has claimed
-	loadedBytes int                      // size of the bodies that were read for markers
+	loadedBytes int                      // size of the bodies for which load has reserved memory
 
 	copyReads   int       // number of requests in progress, to any replica
 	leaderReads int       // number of requests in progress, to the leader

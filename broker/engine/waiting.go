@@ -20,7 +20,7 @@ const (
 	// maxPackedBody is the maximum size in bytes of a body that packing copies. A larger body stays in the array in which
 	// the body was received together with its headers.
 	maxPackedBody = 4 << 10
-	// 1/growthShare of a lane's memory stays free for unpacking messages.
+	// Up to 1/growthShare of a lane's memory stays free for unpacking messages.
 	growthShare = 4
 )
 
@@ -112,7 +112,7 @@ func (f *flights) reserve() int64 {
 
 func (f *flights) mayGrow() int64 { return f.account.Limit() / growthShare }
 
-// blocked reports whether there is no memory to unpack another message. Memory becomes free when messages arrive.
+// blocked reports whether there is no memory to unpack another message. Memory becomes free when messages have arrived.
 func (f *flights) blocked() bool {
 	return f.packed > 0 && int64(f.growth) >= f.mayGrow() && !f.account.Room(0)
 }

@@ -60,8 +60,8 @@ func TestFleetTotals(t *testing.T) {
 	})
 }
 
-// TestFleetTargets: if requested, each instance reports its deliveries to each target, in total and in
-// each of the last ten seconds. Together they report all deliveries.
+// TestFleetTargets: if requested, each instance reports its deliveries to each target, in total and as an average of
+// the last ten seconds. Together they report all deliveries.
 func TestFleetTargets(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{

@@ -16,7 +16,7 @@ import (
 // the messages.
 
 // TestFullAccountDrains: an account is full of messages for core subscribers. One instance, or two, delivers all
-// messages at their due times, even if an instance crashes and starts again before.
+// messages within a minute of their due times, even if an instance crashes and starts again before.
 func TestFullAccountDrains(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// TestInstancesShare: instances join one by one. Five seconds later they own equal numbers of lanes. Instances beyond
-// DELAY_MAX_OWNERS stand by until another instance leaves.
+// TestInstancesShare: instances join one by one. Seconds later, the numbers of their lanes differ by at most one.
+// Instances beyond DELAY_MAX_OWNERS stand by until another instance leaves.
 func TestInstancesShare(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -233,7 +233,7 @@ func TestUncertainOwnerStops(t *testing.T) {
 	})
 }
 
-// TestRollingRestartLogsLittle: for an instance that joins and leaves, there is one log line about the moved lanes. An
+// TestRollingRestartLogsLittle: when an instance joins, the earlier owner logs one line about all moved lanes. An
 // instance that starts after the end of a pause does not log the end.
 func TestRollingRestartLogsLittle(t *testing.T) {
 	t.Parallel()

@@ -41,8 +41,8 @@ func pausedSlowly(t *testing.T, s *natstest.Server, patterns ...string) (*harnes
 }
 
 // TestOverlappingPausesKeepTheOrder: two pauses match the same target. An operator resumes both while a third pause
-// drains. The lane of the first pause is too long for one pass. Messages that move from this lane into the lane of the
-// second pause stay before messages that are due later.
+// drains. The lane of the first pause is too long to drain in one turn. Messages that move from this lane into the lane
+// of the second pause stay before messages that are due later.
 func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -68,8 +68,8 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 	})
 }
 
-// TestResumedBesideLongLane: a target is resumed while the long lane of another pause drains. The target gets
-// its messages after one pass of that lane.
+// TestResumedBesideLongLane: a target is resumed while the long lane of another pause drains. The target gets its
+// messages after one turn of that lane, which takes ten seconds.
 func TestResumedBesideLongLane(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -192,7 +192,7 @@ func TestExpires(t *testing.T) { // not in parallel: the server is restarted
 	})
 }
 
-// TestTTL: the time to live of a message in the target's stream begins with the delivery, not with the publish.
+// TestTTL: the time to live of a message in the target's stream begins at the delivery.
 func TestTTL(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client) {

@@ -72,9 +72,9 @@ var troubles = map[string]trouble{
 
 // TestFloodSlowsNobody floods a lane. In the same lane there are ten messages a second for a healthy target, before,
 // during and after the flood. These arrive exactly at their due times, except when a flood begins and fills the lane's
-// memory. Then the lane stops for at most a second if the flooded target answers, or for at most a quarter of a second
-// if it does not. The lane needs as long again to catch up. All floods together also fill the memory that the lanes
-// share, and fill it again with the retries.
+// memory. Then the lane stops for at most a second, or for three seconds if all floods begin together. The lane needs
+// as long again to catch up. All floods together also fill the memory that the lanes share, and fill it again with the
+// retries.
 func TestFloodSlowsNobody(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
