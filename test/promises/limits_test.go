@@ -57,8 +57,8 @@ func TestFloodOfOneTarget(t *testing.T) {
 	})
 }
 
-// TestPendingLimits: a full level refuses messages of clients, but not hops. If the new limit of a level is below its
-// number of messages, no message is removed.
+// TestPendingLimits: a full level refuses messages of clients. A message whose next level is full is still on time. If
+// the new limit of a level is below its number of messages, no message is removed.
 func TestPendingLimits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -88,7 +88,7 @@ func TestPendingLimits(t *testing.T) {
 }
 
 // TestTooLargeToRetry: a message fits into its level as the client publishes it, but not with the headers that the
-// broker adds. After its last refusal, it still becomes a dead letter.
+// broker adds. After its first refusal, no retry lane accepts it, and it becomes a dead letter.
 func TestTooLargeToRetry(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{Attempts: 3}, func(t *testing.T, c *harness.Client) {
@@ -102,7 +102,7 @@ func TestTooLargeToRetry(t *testing.T) {
 }
 
 // TestRateAfterOutage: messages wait while their target's stream has no room. Afterwards the broker delivers them
-// within the rate, together with the messages that become due.
+// within the rate.
 func TestRateAfterOutage(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -133,9 +133,9 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	})
 }
 
-// TestSpillMakesNothingLate: while the broker holds the maximum number of the intake's messages in memory, it stores
-// messages that are due much later in levels. No level is longer than the remaining time, so no message waits there
-// behind messages that are due later.
+// TestSpillMakesNothingLate: the intake's memory is full, and every level is longer than the remaining time of the
+// intake's messages. The broker moves none of them into a level, where they would wait behind messages that are due
+// later.
 func TestSpillMakesNothingLate(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
