@@ -33,13 +33,13 @@ func TestMetricsOfFullLane(t *testing.T) {
 			})
 		}
 		publish(20)
-		time.Sleep(time.Second) // near the end of a level, the broker reads several messages together
+		time.Sleep(time.Second) // until the broker has read the messages
 		want("with room", 20, 20)
 		publish(80)
 		time.Sleep(time.Minute)
 		want("without room", 100, 32)
 		publish(1000)
-		time.Sleep(2 * time.Minute) // the broker requests the number of messages once a minute
+		time.Sleep(2 * time.Minute) // longer than the interval at which the broker requests the number of messages
 		want("with more messages behind", 1100, 32)
 		lane := c.Stream("DELAY_1h")
 		natstest.NoError(t, lane.Purge(context.Background(), jetstream.WithPurgeSequence(501)))

@@ -30,8 +30,8 @@ var monthSecrets = [2]string{"the first secret of the shop", "the second secret 
 // TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled. The shop has
 // reminders, series through a change of the local clocks, a target that is down for a night, a pause, a rate, restarts,
 // another secret, and other levels. At the end no message is lost, early or duplicated, and no cancelled timer has
-// fired. Streams, goroutines and memory are as they were after the first day. Two brokers write a heartbeat each second
-// of the month, which takes some ten times as long:
+// fired. Consumers, goroutines and memory are about as many as after the first day. Two brokers write a heartbeat each
+// second of the month, which takes some ten times as long:
 //
 //	go test ./test/promises -run TestAMonth -month.days 32 -timeout 1h
 //	go test ./test/promises -run TestAMonth -month.days 32 -month.brokers 2 -timeout 4h
