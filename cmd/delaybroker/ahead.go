@@ -15,7 +15,6 @@ import (
 
 const defaultAheadRead = 50_000
 
-// aheadOptions are the flags of ahead.
 type aheadOptions struct {
 	length  string
 	unit    string
@@ -30,16 +29,16 @@ func (a *app) aheadCommand() *cobra.Command {
 		Short: "Forecast the number of messages due in each minute or hour",
 		Long: `Forecast the number of pending messages that are due in each minute or hour, by the server's clock, in UTC.
 
-±  the maximum error in 95 of 100 cases; a number without it is exact
+±  the maximum error of the number, in 95 of 100 cases; a number without it is exact
 
-Small lanes are read completely, so their numbers are exact. In a lane with more than --most messages, the messages
-that clients published to a level are counted by the level's order. The others are estimated from a sample. The command
-reads at most --most headers, 300 positions in the order of levels, two counts for each lane, and a sample of 2000
-messages of each large lane.
+The command reads the smallest lanes completely, up to --most headers in all, so their numbers are exact. In a larger
+level, it counts the messages of clients by the order of the level. It estimates all other messages from samples. For
+that, it reads up to 300 positions in the order of levels, two counts for each lane, and a sample of up to 2000 messages
+of each large lane.
 
-The forecast does not include future messages, refusals, waits for a rate, or Delay-Expires. A message that moves to
-another lane during the forecast may be counted twice, or not at all. The order of a level is exact only as far as the
-clocks of its leaders agreed.
+The forecast does not include messages that are published later, refusals, waits for a rate, or Delay-Expires. A message
+that moves to another lane during the forecast may be counted twice, or not at all. The order of a level is exact only
+as far as the clocks of the servers that led its stream agreed.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker ahead
@@ -55,15 +54,14 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultForecastLength), "length of the forecast")
-	c.Flags().StringVar(&o.unit, "by", "", "minute or hour (default: minute up to 2h, else hour)")
+	c.Flags().StringVar(&o.unit, "by", "", "minute or hour (default: minute if --for is at most 2h, otherwise hour)")
 	addPatternFlag(c.Flags(), &o.target)
 	c.Flags().Uint64Var(&o.maxRead, "most", defaultAheadRead,
-		"maximum number of headers to read; 0 for an estimate of all lanes")
+		"maximum number of headers to read, without the samples; 0 estimates all lanes")
 	addCompletion(c, "by", "minute", "hour")
 	return c
 }
 
-// query converts the flags to a query.
 func (o aheadOptions) query() (inspect.ForecastQuery, error) {
 	query, err := inspect.ParseForecastQuery(o.length, o.unit)
 	if err != nil {
@@ -116,7 +114,6 @@ func (a *app) showAhead(f inspect.Forecast, query inspect.ForecastQuery) {
 	}
 }
 
-// chart returns a chart for the numbers of a forecast.
 func (a *app) chart(f inspect.Forecast) *terminal.Chart {
 	numbers := []inspect.Amount{f.Overdue, f.Later, f.Unreadable}
 	for _, b := range f.Buckets {
@@ -132,7 +129,6 @@ func targetSuffix(target string) string {
 	return " for " + target
 }
 
-// printAccuracy prints the accuracy of a forecast.
 func (a *app) printAccuracy(f inspect.Forecast, query inspect.ForecastQuery) {
 	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), targetSuffix(query.Target))
 	var lines []string

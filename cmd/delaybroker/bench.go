@@ -16,7 +16,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// benchOptions are the flags of bench. Flags that are not given have the scenario's values.
+// benchOptions are the flags of bench. For a flag that is not given, the scenario's value applies.
 type benchOptions struct {
 	plan        bench.Plan // only the fields that flags set
 	duration    time.Duration
@@ -53,8 +53,9 @@ func (a *app) benchCommand() *cobra.Command {
 		Use:   "bench [SCENARIO]",
 		Short: "Measure lateness, throughput and cost, and compare with the server's scheduler",
 		Long: `Start a broker, publish delayed messages to it, and measure the arrivals. The server is the one at NATS_URL or
-NATS_CONTEXT, or a temporary one. All streams have the prefix of this run. The run removes them at its end, and removes
-the streams of killed runs. The broker has the settings of the environment, except the prefix.
+NATS_CONTEXT, or a temporary one. All streams of the run have their own prefix. The run removes them at its end, and
+removes the streams of earlier runs that were killed. The broker has the settings of the environment, except those that
+would restrict the run or disturb another broker, such as DELAY_TARGETS, DELAY_RATE, DELAY_INSTANCE and DELAY_HTTP_ADDR.
 
   steady   messages at a rate: their lateness
   burst    many messages due at one instant: the time until the last arrival
@@ -62,22 +63,21 @@ the streams of killed runs. The broker has the settings of the environment, exce
   core     a burst for plain subscribers, each on its own subject
   ingest   publish as fast as the server answers; no message becomes due
   pending  messages that wait: memory, and the time until a new broker is ready after a kill
-  idle     no messages
+  idle     no messages: the CPU time
   timers   named timers. They are set, then some are cancelled by entries of the client (cancelled/s) and by requests to
            the broker (requested/s), and some are moved. All others are due at one instant. In the even phase
            after that, --timers timers and --rate plain messages are due in each second (even p99 ms, plain p99 ms).
   rounds   recurring timers, all due at the same instants: --every 10s with --for 20s is two rounds of each
 
-With --beside, the sides run in turns, on the same server. The side scheduler is the server's own message scheduling.
-The side pipeline is the minimum for any broker: it reads a stream in order, waits until the head is due, publishes it
-with an id and the same headers, and purges delivered messages. In scenarios without due messages, it is a plain
-publish.
+With --beside, the broker and the other sides run in turns, on the same server. The side scheduler is the server's own
+message scheduling. The side pipeline is the minimum for any broker: it reads a stream in order, waits until the head is
+due, publishes it with an id and the same headers, and purges delivered messages. In scenarios in which no message
+becomes due, the pipeline only publishes.
 
-Lateness is the time at which the target's stream stored a message, minus its due time. For plain subscribers it is the
-time of receipt, minus the due time. CPU is the CPU time of the server and of the broker or pipeline for one message, if
-bench has started them on this host. For timers it is the CPU time for one firing, from two seconds before the instant
-until the processes are idle. If a timer arrives after its cancel was acknowledged, it counts as unknown. A missed round
-counts as lost.
+Lateness is the time at which the target's stream stored a message, or a plain subscriber received it, minus its due
+time. CPU is the CPU time of the server and of the broker or pipeline for one message, if bench has started them on this
+host. For timers it is the CPU time for one firing, from two seconds before the instant until the processes are idle. If
+a timer arrives after its cancel was acknowledged, it counts as unknown. A missed round counts as lost.
 
 The columns in ms are lateness, except those that begin with ack or ready. CPU us is the CPU time of server and broker
 together for one message, in microseconds. --wide shows the two separately, and more columns. ack is the time until a
@@ -188,8 +188,8 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 	return plan, errors.Join(append(problems, plan.Check())...)
 }
 
-// bench runs the plan and prints the result. It reads the report of --compare before the run, so that an unreadable
-// file is reported immediately.
+// bench runs the plan and prints the result. It reads the file of --compare before the run, to report an unreadable
+// file immediately.
 func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err error) {
 	var baseline *bench.Report
 	if o.compareFile != "" {

@@ -27,12 +27,12 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// benchParts creates the commands that start this program again, as the processes of a run.
+// benchParts makes the commands that start this program again, as the processes of a run.
 type benchParts struct {
 	executable string
 	prefix     string
 	url        string // of the run's own server; empty for the configured one
-	probes     string // address of the broker's probes, which show that a killed broker is back
+	probes     string // address of the broker's probes
 }
 
 // command returns the command of a part. The process gets the environment, except the settings that b withholds.
@@ -50,9 +50,9 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// withholds reports whether the processes of the run do not get a setting. Two brokers cannot share some settings, and
-// DELAY_TARGETS and DELAY_RATE would restrict the run. If the run has its own server, the processes do not get the
-// settings that name another server.
+// withholds reports whether the processes of the run do not get a setting. Two brokers cannot share some settings.
+// DELAY_TARGETS, DELAY_RATE and DELAY_PROVISION could restrict the run. If the run has its own server, the processes do
+// not get the settings of another server.
 func (b benchParts) withholds(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
@@ -114,8 +114,8 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 	return bench.RunPart(ctx, part, a.benchDialer(ctx, cfg.Access, cfg.Broker), stdin, a.Out)
 }
 
-// benchServer runs a NATS server with the fsync policy of the embedded server, until stdin is closed. It removes the
-// server's directory at the end.
+// benchServer runs a NATS server with the fsync policy of the settings, until stdin is closed. It removes the server's
+// directory at the end.
 func (a *app) benchServer(stdin io.Reader) (err error) {
 	cfg, err := settings.Read()
 	if err != nil {
@@ -142,7 +142,8 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 	return err
 }
 
-// A readyLog parses a broker's log. It reports when the broker is ready, and passes on warnings and errors.
+// A readyLog parses a broker's log. It writes an event when the broker is ready, and copies warnings, errors and lines
+// that are not JSON to stderr.
 type readyLog struct {
 	stderr io.Writer
 	events *json.Encoder
@@ -168,7 +169,7 @@ func (l *readyLog) Write(p []byte) (int, error) {
 }
 
 // benchHost returns the server to measure, and the commands of the other processes of the run. If the settings name no
-// server, benchHost starts a temporary server. The function end stops that server.
+// server, benchHost starts a temporary server, which the function end stops.
 func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
 	cfg, err := settings.Read()
 	if err != nil {

@@ -22,7 +22,7 @@ const benchInterval = 100 * time.Millisecond
 type benchLine struct {
 	app      *app
 	rounds   int
-	lastDraw time.Time // when the line was last drawn; zero if never
+	lastDraw time.Time // zero before the first drawing
 	lastStep string    // the last shown step
 }
 
@@ -42,14 +42,14 @@ func (l *benchLine) show(p bench.Progress) {
 		}
 	case text != l.lastStep || time.Since(l.lastDraw) >= benchInterval:
 		l.lastDraw = time.Now()
-		// A line that wraps could not be redrawn.
+		// A line that the terminal wraps could not be redrawn.
 		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Truncate(text+formatProgress(p), width-1))
 	}
 	l.lastStep = text
 }
 
 // formatProgress returns the bars and numbers of published and arrived messages. It returns "" before the first
-// publish.
+// acknowledgement.
 func formatProgress(p bench.Progress) string {
 	if p.Count == 0 || p.Accepted == 0 {
 		return ""
@@ -133,7 +133,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	return t
 }
 
-// ratioTable returns a table of ratios. The headings of the two compared values are from and to.
+// ratioTable returns a table of ratios. From and to are the headings of the two compared values.
 func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet {
 	spread := slices.ContainsFunc(ratios, func(r bench.Ratio) bool { return r.Lowest != r.Highest })
 	t := a.Sheet([]terminal.Column{{Name: "side"}, {Name: "metric"}, {Name: from}, {Name: to},

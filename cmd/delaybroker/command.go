@@ -14,22 +14,32 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// An app has the state that all commands share.
+// An app has the state that its commands share.
 type app struct {
 	terminal.Printer
 	helpErr    error // an error if flags or arguments accompany a request for help; nil otherwise
 	connection connection
 }
 
-// about is the first part of the help, before Cobra's list of commands. It has the exit codes, which supervisors need.
+// about is the first part of the help, before Cobra's list of commands.
 const about = `Deliver NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire thirty minutes
 afterwards. Without a command, delaybroker runs serve.
 
-Environment variables configure all commands: "delaybroker serve --help" lists them. Commands that connect use NATS_URL
-(default 127.0.0.1:4222), with NATS_CREDS or other credentials, or NATS_CONTEXT. The flags --server, --context and
---creds replace these variables.
+Environment variables have the settings of the broker and of the commands: "delaybroker serve --help" lists them. A
+command that connects uses NATS_URL (default 127.0.0.1:4222), with NATS_CREDS or other credentials, or NATS_CONTEXT. The
+flags --server, --context and --creds replace these variables.
 
-exit codes: 0 done, 1 failed, 2 bad arguments or settings`
+target       the subject to which the broker delivers a message
+lane         a stream in which messages wait: a level, the intake, a retry lane, the pauses or the timers
+level        a lane in which each message waits equally long, such as 30m
+intake       the lane for delays without a level
+retry lane   a lane for messages that their target has refused, until the next attempt
+timer        a message with a key, which can be replaced, moved and cancelled until it fires
+dead letter  a message that the broker cannot deliver, kept with the reason
+instance     a running broker
+Delay-Id     the id of a message: the stream that accepted it, the sequence there, and the time
+
+exit codes: 0 done, 1 failed, 2 bad arguments, settings or streams: another try would fail, too`
 
 // run runs the command that args name. The end of ctx stops the command serve.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -43,8 +53,8 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) error {
 	return cmp.Or(root.ExecuteContext(ctx), a.helpErr, a.Failure())
 }
 
-// checkHelp reports a usage error if flags or arguments accompany a request for help. They would have no effect, and -h
-// may have been meant as an argument.
+// checkHelp makes a request for help a usage error if flags or arguments accompany it. They would have no effect, and
+// -h may have been meant as an argument.
 func (a *app) checkHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -57,7 +67,7 @@ func (a *app) checkHelp(root *cobra.Command) {
 	})
 }
 
-// rootCommand returns the tree of commands. Its root runs serve.
+// rootCommand returns the root of the commands, which runs serve.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "delaybroker",
@@ -80,7 +90,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.connection.addTo(
 		a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
 	)...)
-	// The commands for operators read all settings of a broker, and not only those of a client.
+	// These commands, for operators, read all settings of a broker. The commands above read those of a client, except
+	// serve.
 	root.AddCommand(a.connection.addTo(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),

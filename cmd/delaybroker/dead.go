@@ -16,15 +16,15 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errNoLetter is returned when a letter that the user named does not exist. The output already says so.
+// errNoLetter is returned when no letter has the id or the number that the user gave. The output already says so.
 var errNoLetter = errors.New("there is no such dead letter")
 
 func (a *app) deadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dead",
 		Short: "List, show, resend and remove dead letters",
-		Long: `List, show, resend and remove dead letters. A dead letter is a message that could not be delivered, with its
-payload, its headers, a code and the reason. It is kept until it is resent or removed.`,
+		Long: `List, show, resend and remove dead letters. A dead letter is a message that the broker could not deliver. It
+has the payload and the headers of the message, a code and a reason. It is kept until it is resent or removed.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -32,7 +32,7 @@ payload, its headers, a code and the reason. It is kept until it is resent or re
 	return c
 }
 
-// A letterChoice selects dead letters, by flags.
+// A letterChoice has the flags that select dead letters.
 type letterChoice struct {
 	codes        []message.Code
 	target       string
@@ -45,12 +45,12 @@ func (c *letterChoice) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	addListFlag(cmd, &c.codes, "code", message.Codes(), "only with this code; several are comma separated")
 	addPatternFlag(f, &c.target)
-	f.StringVar(&c.since, "since", "", "stored at this time (RFC 3339) or later, or at most this long ago (2h)")
-	f.StringVar(&c.until, "until", "", "stored before this time, or longer ago than this")
-	f.StringSliceVar(&c.ids, "id", nil, "only with this Delay-Id, or number (see dead ls); several are comma separated")
+	f.StringVar(&c.since, "since", "", "only stored at this time (RFC 3339) or later, or at most this long ago (2h)")
+	f.StringVar(&c.until, "until", "", "only stored before this time, or longer ago than this")
+	f.StringSliceVar(&c.ids, "id", nil, "only with this Delay-Id, or this number in dead ls; several are comma separated")
 }
 
-// filter converts the choice into a filter of letters. Durations count back from now, the server's time.
+// filter converts the choice into a filter of letters. Durations count back from now.
 func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	f := deadletter.Filter{Codes: c.codes, Target: c.target}
 	var err error
@@ -82,15 +82,15 @@ func (c letterChoice) check() error {
 	return nil
 }
 
-// deadLetters are the dead letters of a broker, and the filter that selects among them.
+// deadLetters gives access to the dead letters of a broker, and has the filter that selects some.
 type deadLetters struct {
 	*inspect.Letters
 	policy message.Policy
 	filter deadletter.Filter
 }
 
-// withLetters connects, and runs f on the letters that c selects. Durations in c count back from the server's time. The
-// context of f ends if the server refuses a request.
+// withLetters connects, and calls f with the filter of c. Durations in c count back from the server's time. The context
+// of f ends if the server refuses a request.
 func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx context.Context, d deadLetters) error) error {
 	if _, err := c.filter(time.Now()); err != nil { // checks only the syntax
 		return err
@@ -113,7 +113,8 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 	return inspect.Cause(ctx, f(ctx, d))
 }
 
-// A progress shows the progress of a command on a terminal, with a bar or with a line every two seconds.
+// A progress shows the progress of a command on a terminal, with a bar or with a line at each
+// [inspect.ProgressInterval].
 type progress struct {
 	app     *app
 	rows    bool // the command prints rows, which a bar would overwrite
@@ -122,7 +123,8 @@ type progress struct {
 	started bool // update was called before
 }
 
-// update shows the progress: read of about total messages are read. The caller must call update once for each message.
+// update shows that the command has read one more message. Read is the number of messages read so far, and total about
+// the number of all. The caller must call update once for each message.
 func (p *progress) update(read, total uint64) {
 	if !p.started {
 		p.started = true

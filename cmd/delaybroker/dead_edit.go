@@ -22,8 +22,8 @@ import (
 // maxEdits is the maximum number of letters edited in one run. Their bodies are in memory.
 const maxEdits = 100
 
-// An editedLetter identifies the letter of an edit. If the stream was created again, the time distinguishes the letter
-// from an earlier letter with the same sequence.
+// An editedLetter identifies an edited letter. If the stream of dead letters is created again during the edit, another
+// letter may have the same sequence, but not the same time.
 type editedLetter struct {
 	sequence uint64
 	at       int64 // time of the dead letter, in Unix nanoseconds
@@ -34,7 +34,7 @@ func newEditedLetter(l deadletter.Letter) editedLetter {
 }
 
 // resendEdited opens an editor for each letter, one after the other, and then resends the changed ones. After an error
-// of the editor or in the text, it resends no letter.
+// of an editor or in an edited text, it resends no letter.
 func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) error {
 	var letters []deadletter.Letter
 	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter}) {
@@ -88,8 +88,8 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 	return a.runLetters(ctx, w)
 }
 
-// editLetter lets a person edit a file with the text of one letter, and returns the changes. Check validates the edit.
-// If the edit is invalid, editLetter keeps the file, and the error has the path.
+// editLetter lets a person edit a file with the text of one letter, and returns the changes. The function check
+// validates them. If they are invalid, editLetter keeps the file, and the error has its path.
 func (a *app) editLetter(
 	ctx context.Context, l deadletter.Letter, check func(deadletter.Edit) error,
 ) (edit deadletter.Edit, err error) {
@@ -118,13 +118,13 @@ func (a *app) editLetter(
 	return edit, os.Remove(f.Name())
 }
 
-// editorCommand returns the command of the user's editor, with its arguments. It is empty if neither VISUAL nor EDITOR
-// is set.
+// editorCommand returns the command of the user's editor, with its arguments. It is empty if both VISUAL and EDITOR are
+// empty.
 func editorCommand() []string {
 	return strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")))
 }
 
-// runEditor runs the editor on a file, and waits until it ends.
+// runEditor runs the editor on a file.
 func (a *app) runEditor(ctx context.Context, file string) error {
 	words := editorCommand()
 	interrupts := make(chan os.Signal, 1) // Ctrl-C is for the editor
@@ -171,7 +171,7 @@ func letterText(l deadletter.Letter) string {
 	return b.String()
 }
 
-// isEditable reports whether an editor would keep a body unchanged.
+// isEditable reports whether a body is text, which an editor keeps unchanged.
 func isEditable(body []byte) bool {
 	return len(body) == 0 || text.RenderBody(body, len(body)).Text != ""
 }

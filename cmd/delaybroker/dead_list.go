@@ -26,9 +26,10 @@ func (a *app) deadListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List dead letters, or count them by kind",
+		Short:   "List dead letters, or count them by code, target or reason",
 		Long: `List dead letters, the oldest first. With --by, count them instead, the largest group first. With --json, the
-output has a line for each letter. A count treats all numbers in reasons as equal, because these are times and attempts.
+list has a line for each letter. With --by reason, two reasons are equal if they differ only in numbers, such as times
+and attempts.
 
 exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'
@@ -47,7 +48,8 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	choice.addFlags(c)
-	addCountFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, noBound, "maximum number of letters; 0 for all")
+	addCountFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, noBound,
+		"maximum number of letters or groups; 0 for all")
 	addListFlag(c, &by, "by", countColumns, "count the letters by some of code, target, reason")
 	return c
 }
@@ -59,7 +61,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		{Name: "delay-id", Drop: 4}, {Name: "reason", Min: 12},
 	})
 	listed, matching := 0, 0
-	var selected uint64 // number of letters that the server's filter selects
+	var selected uint64 // number of letters that the server has selected for the query
 	tracker := progress{app: a, rows: true}
 	q := deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: func(read, total uint64) {
 		selected = total

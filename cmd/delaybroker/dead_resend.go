@@ -26,14 +26,14 @@ func (a *app) deadResendCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resend",
 		Short: "Deliver dead letters, with changes if necessary",
-		Long: `Put the messages back into the broker's lanes, with all their attempts, and remove each letter after its
-message is stored there. A message keeps its Delay-Id, and so its Nats-Msg-Id at the target. A due message is
-delivered immediately. A message that is not yet due, for example with the code bad_target, is delivered when it is due.
-The broker checks the target and DELAY_TARGETS again.
+		Long: `Put the messages of dead letters back into a lane of the broker, and remove each letter after its message is
+stored there. The attempts of a message count from zero. A message keeps its Delay-Id, and so its Nats-Msg-Id at the
+target. A due message is delivered immediately. A message that is not yet due, for example with the code bad_target, is
+delivered when it is due. The broker checks again whether DELAY_TARGETS allows the target.
 
---header, --drop-header and --body change all selected letters in the same way. --edit opens each of them in $VISUAL or
-$EDITOR, and resends the changed ones. Headers of the broker and of the server cannot be changed, except Delay-Until,
-Delay-Expires, Delay-Deliver, Delay-TTL, Delay-Max-Attempts and Delay-Rate-Key.
+--header, --drop-header and --body change all selected letters in the same way. --edit opens the letters one by one in
+$VISUAL or $EDITOR, and then resends the changed ones. Headers of the broker and of the server cannot be changed, except
+Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL, Delay-Max-Attempts and Delay-Rate-Key.
 
 A letter that cannot be resent is kept, and the output names the remedy:
 
@@ -46,10 +46,10 @@ A letter that cannot be resent is kept, and the output names the remedy:
   no seal proves that a broker wrote it, or it has   --unsealed, only for letters that you have checked: a forger
   the code bad_internal                              chooses both content and target
 
-If you interrupt the command, each letter is either resent and removed, or unchanged. After a crash, resend the letters
-again within DELAY_DEDUP_WINDOW, so that none is delivered twice.
+If you interrupt the command, each letter is either resent and removed, or unchanged. After a crash of the command,
+resend the letters again within DELAY_DEDUP_WINDOW, so that no message is delivered twice.
 
-exit codes: 0 all selected letters were resent, 1 failed, or some were left, 2 bad arguments or settings`,
+exit codes: 0 all selected letters were resent, 1 failed, or some letters were not resent, 2 bad arguments or settings`,
 		Example: `  delaybroker dead resend --code undelivered --target 'orders.>' --since 2h --dry-run
   delaybroker dead resend --id DELAY_30m-1234-1732060800000000000 --to orders.expire
   delaybroker dead resend --code bad_option --now --header 'Delay-Expires: 1h' --drop-header X-Trace
@@ -69,14 +69,14 @@ exit codes: 0 all selected letters were resent, 1 failed, or some were left, 2 b
 	f := c.Flags()
 	f.BoolVar(&o.choice.all, "all", false, "all dead letters")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show the outcome, and change nothing")
-	f.StringVar(&o.change.Target, "to", "", "deliver to this subject instead")
-	f.BoolVar(&o.change.DeliverNow, "now", false, "deliver now; required for requests that could not be parsed")
+	f.StringVar(&o.change.Target, "to", "", "deliver to this subject, instead of the letter's target")
+	f.BoolVar(&o.change.DeliverNow, "now", false, "deliver immediately; for requests whose due time is unknown")
 	f.BoolVar(&o.change.Unsealed, "unsealed", false, "deliver even if no seal proves that a broker wrote the letter")
 	f.BoolVar(&o.change.DropExpiry, "drop-expiry", false, "deliver even if Delay-Expires has passed")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "set this header, 'Key: value'; replaces the headers with this key")
 	f.StringSliceVar(&o.change.Edit.Drop, "drop-header", nil, "remove this header; several are comma separated")
 	f.StringVar(&o.body, "body", "", "set this body; - reads it from stdin")
-	f.BoolVar(&o.edit, "edit", false, "edit each letter in $VISUAL or $EDITOR, and resend the changed ones")
+	f.BoolVar(&o.edit, "edit", false, "edit each letter in $VISUAL or $EDITOR, and resend only the changed ones")
 	return c
 }
 
@@ -110,7 +110,8 @@ func (o *resendOptions) read(newBody bool, stdin io.Reader) error {
 	return nil
 }
 
-// resend resends the selected letters. It reports a problem that concerns all letters before it resends the first.
+// resend resends the selected letters. Before the first letter, it reports a problem of --to or of the new headers,
+// which would concern all letters.
 func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error {
 	if problem := d.policy.CheckTarget(o.change.Target); o.change.Target != "" && problem != nil {
 		return fmt.Errorf("%w: --to: %s", errUsage, problem.Sentence)

@@ -11,7 +11,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errLettersLeft is returned when a run neither resent nor removed some of the selected letters. The output already
+// errLettersLeft is returned when a run has not resent or not removed some of the selected letters. The output already
 // says so.
 var errLettersLeft = errors.New("some dead letters were left")
 
@@ -23,7 +23,7 @@ type letterRun struct {
 	skipped []inspect.LetterOutcome // outcomes of the selected letters that are not in LetterWork
 }
 
-// letterSummary is printed at the end of a run. After a failure, it counts the letters done so far.
+// letterSummary is the output of a run with --json. After a failure, it counts the letters done so far.
 type letterSummary struct {
 	DryRun   bool                    `json:"dry_run"`
 	Complete bool                    `json:"complete"` // every selected letter has an outcome
@@ -72,7 +72,8 @@ func (a *app) showOutcomes(w letterRun, outcomes []inspect.LetterOutcome, comple
 	t.Print()
 }
 
-// exitErr returns the error of a complete run. The output already reports that error.
+// exitErr returns the error of a run without a failure, or nil: letters that were left, or no letter with the given
+// ids. The output already reports that error.
 func (w letterRun) exitErr(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Outcome == inspect.LetterLeft {
@@ -91,8 +92,8 @@ func (a *app) deadRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm",
 		Short: "Remove dead letters permanently",
-		Long: `Remove dead letters permanently: their messages will never be delivered. Unlike a purge, the command does not
-remove letters that are stored while it runs.
+		Long: `Remove dead letters permanently: their messages will never be delivered. The command does not remove letters
+that are stored while it runs.
 
 exit codes: 0 all selected letters were removed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker dead rm --code bad_time --until 7d --dry-run

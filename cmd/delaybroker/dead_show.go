@@ -17,7 +17,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// letterView is a dead letter as JSON. It leaves out fields whose value is unknown.
+// letterView is a dead letter as JSON, without unknown values.
 type letterView struct {
 	Number       uint64    `json:"number"` // sequence of the letter in its stream
 	Since        time.Time `json:"dead_since"`
@@ -34,7 +34,7 @@ type letterView struct {
 	LastFailure  time.Time `json:"last_failure,omitzero"`
 	contentView
 	Unreadable string `json:"unreadable,omitempty"`
-	// Unproven is the reason to doubt that a broker wrote the letter. Only the command show checks the payload too.
+	// Unproven is the reason to doubt that a broker wrote the letter. It covers the payload only in the output of show.
 	Unproven string `json:"unproven,omitempty"`
 }
 
@@ -68,8 +68,8 @@ func (a *app) deadShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <Delay-Id or number>",
 		Short: "Show one dead letter, with its headers and payload",
-		Long: `Show a dead letter, by its Delay-Id or by its number in "delaybroker dead ls". After a crash, several letters
-may have one Delay-Id. With --json, each letter is a line, and the payload is base64.
+		Long: `Show a dead letter, by its Delay-Id or by its number in "delaybroker dead ls". After a crash of a broker,
+several letters may have one Delay-Id, and all are shown. With --json, each letter is a line, and the payload is base64.
 
 exit codes: 0 shown, 1 not found or failed, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
@@ -134,7 +134,7 @@ func (a *app) showLetter(l deadletter.Letter) {
 	a.showBody(l.Data)
 }
 
-// properties returns a sheet with one row for each property. Line adds a name and a value, if known is set.
+// properties returns a sheet with two columns, and a function that adds a name and a value, if known is set.
 func (a *app) properties() (t *terminal.Sheet, line func(name, value string, known bool)) {
 	t = a.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
 	return t, func(name, value string, known bool) {

@@ -30,8 +30,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find causes of late or lost messages",
 		Long: `Check the connection, permissions, JetStream and its limits, streams, clocks, durability and memory, and change
-nothing. Run the command on the broker's host, with the broker's settings and users: another user cannot check the
-broker's permissions.
+nothing. Run the command on the broker's host, with the broker's settings and users: it checks the permissions of the
+users with which it connects.
 
 exit codes: 0 no problem, 1 warnings, 2 a critical finding, or bad arguments or settings`,
 		Args: noArguments,
@@ -42,7 +42,7 @@ exit codes: 0 no problem, 1 warnings, 2 a critical finding, or bad arguments or 
 		},
 	}
 	addListFlag(c, &skip, "skip", doctor.CheckNames(),
-		"checks to leave out, named as in the first column")
+		"checks to leave out, by the names in the first column")
 	return c
 }
 

@@ -41,14 +41,15 @@ var (
 	errMoment  = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
 )
 
-// addFlag adds a flag. The function parse converts the flag's text to its value.
+// addFlag adds a flag whose text parse converts to the value.
 func addFlag[T any](f *pflag.FlagSet, value *T, name, usage string, parse func(text string) (T, error)) {
 	f.Var(&parsedFlag[T]{value: value, kind: "string", parse: parse}, name, usage)
 }
 
-// addPatternFlag adds --target, a pattern of targets. Without the flag, the command applies to all targets.
+// addPatternFlag adds --target, a pattern of targets.
 func addPatternFlag(f *pflag.FlagSet, value *string) {
-	addFlag(f, value, "target", "only for this target; wildcards as in 'orders.>'", func(text string) (string, error) {
+	const usage = "only for this target, or for a pattern of targets, as in 'orders.>'"
+	addFlag(f, value, "target", usage, func(text string) (string, error) {
 		if !message.ValidPattern(text) {
 			return "", errPattern
 		}
@@ -56,12 +57,10 @@ func addPatternFlag(f *pflag.FlagSet, value *string) {
 	})
 }
 
-// addTimeFlag adds a flag for a time with a zone.
 func addTimeFlag(f *pflag.FlagSet, value *time.Time, name, usage string) {
 	addFlag(f, value, name, usage, parseMoment)
 }
 
-// parseMoment parses a time with a zone.
 func parseMoment(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
@@ -91,8 +90,8 @@ func addCountFlag[N int | uint64](
 	}}, name, short, usage)
 }
 
-// addListFlag adds a flag whose value is a list of choices, separated by commas. The flag may be repeated. A shell
-// completes the choices.
+// addListFlag adds a flag whose value is a list of choices, separated by commas. If the flag is repeated, the lists are
+// joined.
 func addListFlag[T ~string](c *cobra.Command, values *[]T, name string, choices []T, usage string) {
 	c.Flags().Var(&parsedFlag[[]T]{value: values, kind: "strings", parse: func(text string) ([]T, error) {
 		words := *values
@@ -117,7 +116,7 @@ func countGiven(values ...string) (n int) {
 	return n
 }
 
-// parsePeriod parses --since and --until. Durations count back from now. For an empty value it returns the zero time.
+// parsePeriod parses the values of --since and --until: see parsePastTime.
 func parsePeriod(since, until string, now time.Time) (start, end time.Time, err error) {
 	if start, err = parsePastTime("--since", since, now); err != nil {
 		return start, end, err

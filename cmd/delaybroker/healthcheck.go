@@ -19,7 +19,9 @@ func (a *app) healthcheckCommand() *cobra.Command {
 		Short: "Check the broker on this host; exit code 1 if it is not healthy",
 		Long: `Check whether the broker at DELAY_HTTP_ADDR is alive, for images without a shell or curl:
 
-  HEALTHCHECK CMD ["delaybroker", "healthcheck"]`,
+  HEALTHCHECK CMD ["delaybroker", "healthcheck"]
+
+exit codes: 0 healthy, 1 not healthy or not reachable, 2 bad arguments or settings`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.healthcheck(cmd.Context(), ready) },
 	}

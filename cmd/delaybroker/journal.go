@@ -18,7 +18,7 @@ import (
 
 const (
 	defaultRecords = 100
-	// maxRecords bounds a table, which is in memory until it is printed. JSON output is not bounded.
+	// maxRecords is the maximum number of rows of the table, which is in memory until it is printed.
 	maxRecords = 10_000
 )
 
@@ -33,21 +33,22 @@ func (a *app) journalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
 		Short: "Search the records of deliveries",
-		Long: `Search the records of deliveries, the oldest first. Brokers keep them if DELAY_JOURNAL is set. The lines below
-the table report the completeness of the answer: the beginning of the journal, and the intervals with missing records.
-If no record is found and none is missing, no such message was delivered.
+		Long: `Search the records of deliveries, the oldest first. Brokers keep a record of each message that they delivered
+or made a dead letter, if DELAY_JOURNAL is set. The lines below the table report the completeness of the answer: the
+beginning of the journal, and the intervals with missing records. If no record is found and none is missing, no such
+message ended in that period.
 
 at        time of the delivery, by the clock of the NATS server
 outcome   delivered, or the code of the dead letter that the message became
-late      time since the message was due; for a message that waited for a turn at a rate, time since the turn
-attempts  deliveries that the target answered
+late      time from the due time to the delivery; if DELAY_RATE gave the message a later time, from that time
+attempts  number of deliveries that the target accepted or refused
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker journal --target 'orders.>' --since 1h --late-than 1s
   delaybroker journal --since 2026-11-20T10:00:00Z --until 2026-11-20T11:00:00Z --outcome dead --json --limit 0`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := o.query(time.Now(), a.JSON); err != nil { // checks only the syntax; the query is by the server's clock
+			if _, err := o.query(time.Now(), a.JSON); err != nil { // checks only the flags; times are by the server's clock
 				return err
 			}
 			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.journal(ctx, i, o) })
@@ -55,25 +56,25 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	}
 	f := c.Flags()
 	addPatternFlag(f, &o.Target)
-	f.StringVar(&o.since, "since", "", "since this time (RFC 3339), or this duration ago (2h)")
-	f.StringVar(&o.until, "until", "", "before this time, or this duration ago")
+	f.StringVar(&o.since, "since", "", "only at this time (RFC 3339) or later, or at most this long ago (2h)")
+	f.StringVar(&o.until, "until", "", "only before this time, or longer ago than this")
 	f.StringSliceVar(&o.IDs, "id", nil, "only with this Delay-Id, or <stream>-<sequence>; several are comma separated")
 	addListFlag(c, &o.Outcomes, "outcome", journal.Outcomes(),
 		"delivered, dead, or the code of a dead letter; several are comma separated")
 	addFlag(f, &o.Lateness, "late-than",
-		"only with a lateness above this, such as 1s", func(text string) (time.Duration, error) {
+		"only deliveries later than this, such as 1s", func(text string) (time.Duration, error) {
 			d, err := levels.ParseDuration(text)
 			if err != nil || d == 0 {
 				err = errors.New("want a duration, such as 1s or 250ms")
 			}
 			return d, err
 		})
-	addFlag(f, &o.From, "from", "continue after the end of an earlier search", journal.ParsePlace)
+	addFlag(f, &o.From, "from", "continue where an earlier search stopped: the value that it printed", journal.ParsePlace)
 	f.IntVar(&o.Limit, "limit", defaultRecords, "maximum number of records; with --json, 0 for all")
 	return c
 }
 
-// query converts the flags to a query. Durations count back from now.
+// query checks the flags and converts them to a query. Durations count back from now.
 func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
 	q = o.Query
 	if q.Since, q.Until, err = parsePeriod(o.since, o.until, now); err != nil {
@@ -143,7 +144,6 @@ func formatLateness(due time.Time, late time.Duration) string {
 // formatMillisecond formats a time for a list: to the millisecond, with its zone.
 func formatMillisecond(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// recordView is a record as JSON.
 type recordView struct {
 	At       time.Time `json:"at"`
 	ID       string    `json:"id"`
@@ -201,7 +201,6 @@ func newCompletenessView(j inspect.JournalReport) completenessView {
 	return v
 }
 
-// printCompleteness prints the completeness of the answer.
 func (a *app) printCompleteness(j inspect.JournalReport, o journalOptions) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.ReadRecords)

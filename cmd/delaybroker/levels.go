@@ -20,7 +20,7 @@ const defaultWatch = "2s"
 // levelsOptions are the flags of levels.
 type levelsOptions struct {
 	every time.Duration // zero means once
-	all   bool          // show empty lanes too
+	all   bool          // show idle lanes too
 }
 
 func (a *app) levelsCommand() *cobra.Command {
@@ -29,23 +29,24 @@ func (a *app) levelsCommand() *cobra.Command {
 		Use:   "levels",
 		Short: "Show the lanes: pending and overdue messages, and owners",
 		Long: `Show the lanes and the number of dead letters. Each row is one stream; the lanes of pauses share one. An idle
-lane is empty and has a reader. Without --all, the command only counts idle lanes.
+lane is empty, and has neither traffic nor a problem. Without --all, the command only counts idle lanes.
 
 head due in  time until the first message is due at its target
 overdue      time since the first message should have left the lane
 owner        the instance that reads the lane
-             later: all messages that are due soon are in the memory of this instance
+             later: the memory of this instance is full, or has all messages that are due soon
              stopped: this instance cannot read the lane now
              nobody: no instance owns the lane
-             unknown: this user has no permission to ask the instances
+             unknown: the instances do not answer, or this user may not ask them
 state        serving
              retiring: not in DELAY_LEVELS; takes no new messages, and may be deleted when it is empty
              full: a limit of the stream is reached
              waits for a newer broker: its owner cannot read its messages
-             missing
+             missing: the stream does not exist
              foreign: another program's stream has the name
-             newer format: a newer broker created it
-             no answer
+             newer format: a newer broker created the stream
+             broken marks: the metadata of the stream is invalid
+             no answer: the server did not answer about the stream
 in/s, out/s  messages that entered and left since the last update, with --watch`,
 		Example: `  delaybroker levels --watch
   delaybroker levels --watch=500ms --all`,
@@ -60,8 +61,8 @@ in/s, out/s  messages that entered and left since the last update, with --watch`
 	return c
 }
 
-// parseWatch accepts "--watch 1s" like "--watch=1s". Since the flag's value is optional, cobra parses 1s as an
-// argument.
+// parseWatch accepts "--watch 1s" like "--watch=1s". In the first form, cobra parses 1s as an argument, since the
+// flag's value is optional.
 func (o *levelsOptions) parseWatch(cmd *cobra.Command, args []string) error {
 	watch := cmd.Flags().Lookup("watch")
 	if len(args) == 1 && watch.Changed && watch.Value.String() == defaultWatch {
@@ -75,7 +76,6 @@ func (o *levelsOptions) parseWatch(cmd *cobra.Command, args []string) error {
 	return noArguments(cmd, args)
 }
 
-// levels shows the lanes once or, if every is not zero, until ctx ends.
 func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	if options.every > 0 {
 		return a.watchLevels(ctx, i, options)
@@ -88,8 +88,8 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 	return nil
 }
 
-// watchLevels shows the lanes until ctx ends. It does not wait for the end of a handover: the next update shows the new
-// owner.
+// watchLevels shows the lanes until ctx ends, or until the output fails. It does not wait for the end of a handover:
+// the next update shows the new owner.
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	_, _, isScreen := terminal.Size(a.Out)
 	if isScreen = isScreen && !a.JSON; isScreen {
@@ -184,8 +184,8 @@ func laneCells(l inspect.Lane, now time.Time) []any {
 	}
 }
 
-// formatDueIn formats the time until a message is due. It returns a dash if due is zero. If the message will become a
-// dead letter, it returns the code of that letter, deadCode.
+// formatDueIn formats the time until a message is due, or a dash if due is zero. DeadCode is the code of the dead
+// letter that the message will become, or empty.
 func formatDueIn(deadCode string, due, now time.Time) string {
 	switch {
 	case deadCode != "":

@@ -1,5 +1,5 @@
 // Command delaybroker delivers NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire
-// thirty minutes afterwards. Environment variables configure the command. "delaybroker serve --help" lists them.
+// thirty minutes afterwards. "delaybroker --help" lists the commands, and "delaybroker serve --help" the settings.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errUsage is returned for unknown commands, flags and arguments.
+// errUsage is returned for invalid commands, flags and arguments.
 var errUsage = errors.New("usage")
 
 // A reportedError is an error that is already in the log or in the output. main does not print it again.

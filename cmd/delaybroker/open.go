@@ -17,12 +17,12 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// connect connects to a server for an interactive command.
+// connect connects to a server for a command. The notices about lost connections go to stderr.
 func (a *app) connect(ctx context.Context, access links.Access) (*nats.Conn, error) {
 	return links.Connect(ctx, access, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
 }
 
-// withSession connects, and runs a command with a session, until the command ends or is interrupted.
+// withSession connects, and calls do with a session. An interrupt ends the context of do.
 func (a *app) withSession(
 	ctx context.Context, c settings.Client, do func(context.Context, *inspect.Session) error,
 ) error {
@@ -42,8 +42,8 @@ func (a *app) withSession(
 	return do(ctx, s)
 }
 
-// withInspector connects with the broker's settings, and runs a command with an inspector, until the command ends or is
-// interrupted.
+// withInspector connects with the broker's settings, and calls do with an inspector. An interrupt ends the context of
+// do.
 func (a *app) withInspector(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
 	ctx, stop := withInterrupt(cmd.Context())
 	defer stop()
@@ -112,7 +112,7 @@ func (a *app) warnUnknownSettings() {
 // A connection has the flags for the server, the context and the credentials of a command, named as in the NATS CLI.
 type connection struct{ server, context, creds string }
 
-// addTo adds the flags to commands and to their subcommands.
+// addTo adds the flags to commands, for them and their subcommands, and returns the commands.
 func (c *connection) addTo(commands ...*cobra.Command) []*cobra.Command {
 	for _, command := range commands {
 		c.addFlags(command.PersistentFlags())
@@ -123,12 +123,12 @@ func (c *connection) addTo(commands ...*cobra.Command) []*cobra.Command {
 func (c *connection) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&c.server, "server", "s", "", "NATS servers; replaces NATS_URL")
 	f.StringVar(&c.context, "context", "", "context of the NATS CLI, by name or path; replaces all NATS_* variables")
-	f.StringVar(&c.creds, "creds", "", "credentials file of a user; replaces the user in NATS_* variables")
+	f.StringVar(&c.creds, "creds", "", "credentials file of a user; replaces the user of the NATS_* variables")
 }
 
-// export writes the flags into the environment of this process, for package settings and the processes of bench. A flag
-// for a user hides the variables for another user. A context also hides the variable for a server: the command must not
-// reach the server of a forgotten variable.
+// export writes the flags into the environment of this process, for package settings and the processes of bench. The
+// flag --creds removes the variables for another user. The flag --context also removes the variables for a server and
+// for TLS: the command must not reach the server of a forgotten variable.
 func (c connection) export() error {
 	user := []string{"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN"}
 	for _, flag := range []struct {

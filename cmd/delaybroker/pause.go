@@ -20,14 +20,15 @@ func (a *app) pauseCommand() *cobra.Command {
 		Short: "Pause the targets of a pattern, or list the paused patterns",
 		Long: `Pause the targets of a pattern. Messages that become due for these targets wait in the streams until the
 pattern is resumed, even if brokers restart. The wait does not count as an attempt. When the command succeeds, every
-running instance has confirmed the pause, and sends nothing to these targets.
+running instance has confirmed the pause, and sends nothing to these targets. A broker that starts later observes the
+pause too.
 
-Patterns may overlap: a target is paused while at least one pattern matches it. Delay-Expires continues to run, and is
-checked when the target is resumed.
+Patterns may overlap: a target is paused while at least one paused pattern matches it. The time of Delay-Expires
+continues to run, and is checked when the target is resumed.
 
 Without a pattern, the command lists the paused patterns with their times and the number of waiting messages.
 
-exit codes: 0 done, 1 failed, or instances have not confirmed the change, 2 bad arguments or settings`,
+exit codes: 0 done, 1 failed, or some instances have not confirmed the stored change, 2 bad arguments or settings`,
 		Example: `  delaybroker pause 'orders.>'
   delaybroker pause --json`,
 		Args: argumentsBetween(0, 1),
@@ -44,14 +45,14 @@ func (a *app) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume PATTERN",
 		Short: "Resume the targets of a paused pattern",
-		Long: `Resume the targets of a pattern. The waiting messages are delivered in the order of their due times, as fast as
-the targets and DELAY_RATE allow. Messages that become due meanwhile follow them.
+		Long: `Resume the targets of a paused pattern. The waiting messages are delivered in the order of their due times, as
+fast as the targets and DELAY_RATE allow. Messages that become due meanwhile follow them.
 
 Give the pattern exactly as it was paused. If another paused pattern matches some of the targets, their messages
 continue to wait.
 
-exit codes: 0 done, 1 failed, or the pattern is not paused, or instances have not confirmed the change, 2 bad arguments
-or settings`,
+exit codes: 0 done, 1 failed, or the pattern is not paused, or some instances have not confirmed the stored change, 2
+bad arguments or settings`,
 		Example: `  delaybroker resume 'orders.>'`,
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +61,6 @@ or settings`,
 	}
 }
 
-// changePauses pauses or resumes a pattern.
 func (a *app) changePauses(
 	cmd *cobra.Command, pattern string,
 	change func(*inspect.Inspector, context.Context, string) (inspect.PauseChange, error),
@@ -134,7 +134,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	return nil
 }
 
-// printPaused prints the paused targets below a table.
+// printPaused prints the paused patterns, below a table.
 func (a *app) printPaused(pauses []inspect.Pause) {
 	for _, p := range pauses {
 		state := "paused since " + text.ShortMoment(p.Since)

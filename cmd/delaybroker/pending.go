@@ -41,17 +41,18 @@ func (a *app) pendingListCommand() *cobra.Command {
 		Long: `List the waiting messages of all lanes, by due time. With --json, the output has a line for each message and a
 last line with the cursor of the next page.
 
-due in    time until the delivery, or until the next attempt of a refused message; dead: about to become a dead letter
+due in    time until the delivery, or until the next attempt of a refused message; dead: CODE if the message is about to
+          become a dead letter with this code
 bytes     size of the body
 attempts  refused attempts so far
 
-The command reads at most --most headers. In a level, it reads only the messages that may be due before the last
-listed one. In the intake and the retry lanes, which have no order, it reads all messages. So each page reads messages
-of the earlier pages again. With --target, the command reads fewer headers. If there are more messages, the command
-prints a cursor for the next page. The cursor is a time and a Delay-Id, and stays valid when messages move from lane to
-lane. A message that moves while the command runs may be missing: repeat the command.
+The command reads at most --most headers. In a level, it reads only the messages that may be due before the last listed
+one. The other lanes have no order, so it reads all their messages, again for each page. With --target, the command
+reads fewer headers. If there are more messages, the command prints a cursor for the next page. The cursor is a time and
+a Delay-Id, and stays valid when messages move from lane to lane. A message that moves while the command runs may be
+missing from the list: run the command again.
 
-Times are by the server's clock. A message cannot be cancelled by its Delay-Id: see COOKBOOK.md.
+Times are by the server's clock. Only timers can be cancelled: see delaybroker timers.
 
 exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker pending ls --target 'orders.>' --due-before 10m
@@ -69,13 +70,13 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		"only due at this time or later: a duration from now (10m), or a time with a zone", parseBound)
 	addFlag(f, &query.MaxDue, "due-before",
 		"only due before this time: a duration from now, or a time with a zone", parseBound)
-	addFlag(f, &query.Cursor, "cursor", "continue at the end of an earlier list", inspect.ParseCursor)
+	addFlag(f, &query.Cursor, "cursor",
+		"continue where an earlier list ended: the cursor that it printed", inspect.ParseCursor)
 	addCountFlag(f, &query.Limit, "limit", "", defaultPending, 1, maxPending, "maximum number of messages")
 	addCountFlag(f, &query.MaxRead, "most", "", defaultPendingRead, 1, noBound, "maximum number of headers to read")
 	return c
 }
 
-// parseBound parses a due time: a duration from now, or a time with a zone.
 func parseBound(text string) (inspect.Bound, error) {
 	b, err := inspect.ParseBound(text)
 	if err != nil {
@@ -115,7 +116,6 @@ func (a *app) showPending(l inspect.PendingList, query inspect.PendingQuery, fla
 	a.printGaps(l, query, flags)
 }
 
-// printGaps prints the gaps of the list, and the flags of the next page.
 func (a *app) printGaps(l inspect.PendingList, query inspect.PendingQuery, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	lines := []string{fmt.Sprintf("%s, %s read", listed, read)}

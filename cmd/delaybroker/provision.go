@@ -13,7 +13,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// provisionTimeout is the timeout for some forty streams, each with an election on a cluster.
+// provisionTimeout is the timeout of the command: it makes some forty streams, each with an election on a cluster.
 const provisionTimeout = 2 * time.Minute
 
 func (a *app) provisionCommand() *cobra.Command {
@@ -21,15 +21,15 @@ func (a *app) provisionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "provision",
 		Short: "Create the missing streams, and report differences",
-		Long: `Create the missing streams, and correct the subjects of the existing ones. With DELAY_PROVISION=create, serve
-does the same. The command also sets the bounds of DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES in existing streams,
-and adds the metadata of seals if it is missing. It reports all other differences. Use the command if a job has the
-permission to create streams, and the broker does not.
+		Long: `Create the missing streams, and change existing ones to the settings: their subjects, the bounds of
+DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES, the duration and size of DELAY_JOURNAL, and the metadata of seals if it
+is missing. The command reports all other differences, and never removes a stream. With DELAY_PROVISION=create, serve
+makes the same changes at its start. Use the command if a job has the permission to create streams, and the broker does
+not.
 
-Run the command with the brokers' settings, since it reads them from its own environment. With --dry-run it shows the
-changes and makes none.
+Set the brokers' environment variables for the command too. With --dry-run it shows the changes and makes none.
 
-exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a stream cannot keep the promises`,
+exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a difference because of which messages could be lost`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := withInterrupt(cmd.Context())

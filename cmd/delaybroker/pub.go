@@ -40,8 +40,10 @@ func (a *app) pubCommand() *cobra.Command {
 if BODY is -, or if BODY is missing and stdin is not a terminal.
 
 With --key the message is a named timer, which replaces the previous timer with this key and target. With --if absent,
-the timer is set only if there is none. With --if GENERATION, it is set only if that generation is pending. The exit
-codes are those of delaybroker timers.`,
+the timer is set only if there is none. With --if GENERATION, it is set only if that generation is pending (see
+delaybroker timers).
+
+exit codes: 0 stored, 1 failed, 2 bad arguments or settings; with --key, also those of delaybroker timers`,
 		Example: `  delaybroker pub orders.expire '{"id":1}' --in 15m
   delaybroker pub orders.expire '{"id":1}' --at 2026-12-24T18:00:00Z -H 'Delay-Expires: 10m'
   date | delaybroker pub clock.tick --level 5s --count 3
@@ -55,11 +57,11 @@ codes are those of delaybroker timers.`,
 	f.StringVar(&o.when.level, "level", "", "deliver after the delay of a level: 30m")
 	addCompletion(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
-	addCountFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of times to publish; --json prints each")
+	addCountFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of copies to publish; --json prints each")
 	f.StringVar(&o.timer.key, "key", "", "set the named timer with this key")
-	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
+	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation that the message replaces")
 	f.StringVar(&o.timer.requestID, "word", "",
-		"with --key: idempotency key of the request; a repeated request has the same key")
+		"with --key: id of this request; if you repeat the request with the same id, it is executed once")
 	return c
 }
 
@@ -78,8 +80,8 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	// A publisher may lack the permission to request the server's time. So pub uses the local clock, but only for its
-	// warning about a past time and for its error about a delay above DELAY_MAX_DELAY.
+	// A publisher may lack the permission to request the server's time. So pub uses the local clock for its warning about
+	// a past time and for its error about a delay above DELAY_MAX_DELAY.
 	now := time.Now()
 	subject, err := o.when.subject(c.Policy.Names, args[0])
 	if err != nil {
@@ -140,7 +142,7 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	return body, nil
 }
 
-// deliveryTime is the requested time of delivery. Exactly one field is not empty.
+// deliveryTime is the requested time of delivery. The method pub checks that exactly one field is not empty.
 type deliveryTime struct {
 	in    string // a duration
 	at    string // RFC 3339

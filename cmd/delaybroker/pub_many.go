@@ -11,7 +11,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// pubAll publishes count copies of the message. It shows the stored messages even if a publish failed.
+// pubAll publishes count copies of the message. It shows the stored copies even if a publish failed.
 func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) error {
 	bar := a.Bar("messages", count)
 	defer bar.Stop()
@@ -52,7 +52,7 @@ func (s *pubSummary) add(m publisher.Published) error {
 	return s.app.Failure()
 }
 
-// print prints one row: the message, or the summary of several.
+// print prints one row: the message, or a summary if count is above 1.
 func (s *pubSummary) print(count int) {
 	m, last := s.first, s.last
 	if count == 1 {

@@ -17,7 +17,7 @@ import (
 // timerOptions are the flags of pub for a named timer.
 type timerOptions struct{ key, condition, requestID string }
 
-// change returns the change that the flags request, without the body.
+// change returns the set that the flags request, without the body. It also writes the time of delivery into header.
 func (o pubOptions) change(target string, header nats.Header) (change store.Change, err error) {
 	t := o.timer
 	switch {
@@ -53,7 +53,6 @@ func (o pubOptions) change(target string, header nats.Header) (change store.Chan
 	return change, nil
 }
 
-// pubTimer sets a named timer.
 func (a *app) pubTimer(cmd *cobra.Command, args []string, o pubOptions, header nats.Header) error {
 	change, err := o.change(args[0], header)
 	if err != nil {

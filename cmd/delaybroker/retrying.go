@@ -26,14 +26,13 @@ func (a *app) retryingCommand() *cobra.Command {
 		Short: "Show the messages in the retry lanes, by target",
 		Long: `Show the messages in the retry lanes, by target, the largest group first.
 
-state         refused: by the target
-              deferred: not refused, and no attempt counted, since the target is slow or silent,
-              or JetStream has no room
-              resent: a dead letter that was resent
-              unreadable: a newer broker wrote it, or no broker did
+state         refused: the target has refused the message
+              deferred: without an attempt, since the target is slow or silent, or JetStream has no room
+              resent: from a dead letter, by delaybroker dead resend
+              unreadable: a newer broker wrote the message, or no broker did
 attempts      refused and allowed attempts, of the message that is closest to becoming a dead letter
-next attempt  the earliest of the group
-last reason   of the newest message; for another message, run delaybroker where <Delay-Id>
+next attempt  the time until the earliest attempt for a message of the group
+last reason   the reason of the newest message; for another message, run delaybroker where <Delay-Id>
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker retrying --target 'shop.>'
@@ -47,13 +46,14 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	}
 	f := c.Flags()
 	addPatternFlag(f, &query.Target)
-	addFlag(f, &query.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseRetryPosition)
+	addFlag(f, &query.From, "from",
+		"continue where an earlier run stopped: the stream and sequence that it printed", parseRetryPosition)
 	addCountFlag(f, &query.MaxRead, "most", "", defaultRetryRead, 1, noBound, "maximum number of messages to read")
 	addCountFlag(f, &limit, "limit", "", defaultRetryGroups, 0, noBound, "maximum number of lines; 0 for all")
 	return c
 }
 
-// parseRetryPosition parses the end of an earlier run: a stream and a sequence, without the time of a Delay-Id.
+// parseRetryPosition parses the value of --from: a stream and a sequence, without the time of a Delay-Id.
 func parseRetryPosition(text string) (inspect.MessageRef, error) {
 	from, err := inspect.ParseMessageRef(text)
 	if err != nil || !from.Partial {
@@ -118,7 +118,7 @@ func groupCells(r inspect.RetryReport, g *inspect.RetryGroup) []any {
 	return []any{g.Messages, target, string(g.State), attempts, next, reason, terminal.OrDash(g.ID)}
 }
 
-// printTotals prints the totals, and the gaps of the table.
+// printTotals prints the totals, and the flags that continue a truncated run.
 func (a *app) printTotals(r inspect.RetryReport, query inspect.RetryQuery, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {

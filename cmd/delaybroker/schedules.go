@@ -40,15 +40,14 @@ one. A schedule in nats-server's format (DELAY_SCHEDULES) has the NAME _schedule
 		a.schedulesVerbCommand("pause", timer.Pause, "Stop a schedule until it is resumed",
 			"The pending round does not fire. A round that has fired is still delivered."),
 		a.schedulesVerbCommand("resume", timer.Resume, "Continue a paused schedule",
-			"The schedule's --missed decides about the missed rounds."),
+			"The rounds during the pause are missed rounds: the schedule's option --missed decides which fire."),
 		a.schedulesVerbCommand("fire", timer.Fire, "Deliver a schedule's message once, now",
-			"This is an additional delivery, as soon as a broker runs. The pending round fires at its time."),
+			"This is an additional delivery, as soon as a broker runs. The pending round\nfires at its time."),
 		a.schedulesVerbCommand("rm", timer.Cancel, "Remove a schedule",
 			"No further round fires. A round that has fired is still delivered."))
 	return c
 }
 
-// schedulesVerbCommand returns a command on one schedule that needs only its name.
 func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long string) *cobra.Command {
 	var target string
 	c := &cobra.Command{
@@ -78,8 +77,8 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 	return c
 }
 
-// withSecrets is like withTimers, for commands that write an entry as a broker does. Such a command needs the brokers'
-// secret, from DELAY_SECRET or from the streams.
+// withSecrets is like withTimers, for changes that only brokers and operators with the brokers' secret can make. The
+// secret is in DELAY_SECRET or in the streams.
 func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		if err := i.ReadKeys(ctx); err != nil {
@@ -98,8 +97,8 @@ func addTargetFlag(c *cobra.Command, target *string) {
 // errNoSchedule is returned when there is no schedule with a name.
 var errNoSchedule = errors.New("there is no schedule with that name")
 
-// findTarget returns target. If target is empty, findTarget returns the target of the only schedule with the name. A
-// schedule in nats-server's format needs no target.
+// findTarget returns target. If target is empty, findTarget returns the target of the only schedule with the name, or
+// "" for a schedule in nats-server's format, which needs no target.
 func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
 	if _, ok := message.ParseScheduleName(name); ok {
 		return target, nil
@@ -132,8 +131,8 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 		text.Printable(strings.Join(targets, ", or "), 600))
 }
 
-// reportNoSchedule prints that there is no such schedule, and returns the error for it. The time in the answer is by
-// the local clock.
+// reportNoSchedule prints that there is no such schedule, and returns the error for it. The answer's time is by the
+// local clock.
 func (a *app) reportNoSchedule(name string) error {
 	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
 		return errors.Join(errNoSchedule, err)
@@ -141,7 +140,6 @@ func (a *app) reportNoSchedule(name string) error {
 	return errNoSchedule
 }
 
-// withSchedule reads one schedule, and calls do with its target and its state.
 func (a *app) withSchedule(
 	ctx context.Context, name, target string, do func(target string, s timer.State) error,
 ) error {
@@ -165,7 +163,7 @@ func (a *app) withSchedule(
 	})
 }
 
-// readTimer reads the state of a timer, with the timeout of a command.
+// readTimer reads the state of a timer, within timersTimeout.
 func readTimer(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
@@ -198,7 +196,8 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 		Short: "Show one schedule, with its headers, its body and its last runs",
 		Long: `Show one schedule, with its headers, its body and its last runs. With --json, the body is base64.
 
-The runs come from the journal (DELAY_JOURNAL). A round that the broker still retries is not among them.
+The runs are the delivered and the dead rounds in the journal (DELAY_JOURNAL). A round that the broker still retries is
+not among them.
 
 ` + outcomeCodes,
 		Example: "  delaybroker schedules show nightly --runs 20",

@@ -27,7 +27,8 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 		Long: `Add a schedule: a message that is delivered to TARGET repeatedly. NAME is the key of its timer. The body is
 read from stdin if BODY is -, or if BODY is missing and stdin is not a terminal.
 
-If a schedule with that name and target exists, nothing is changed, unless --replace is given.
+If a schedule with that name and target exists, nothing is changed, and the exit code is 5. With --replace, the schedule
+is replaced, and its rounds count from 1 again.
 
 ` + outcomeCodes,
 		Example: `  delaybroker schedules add nightly --cron '0 3 * * *' --tz Europe/Berlin --target reports.run '{"id":1}'
@@ -77,7 +78,8 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	})
 }
 
-// replaceEnded sets a schedule in place of an ended one, whose entry is still stored.
+// replaceEnded sets a schedule in place of an ended one, whose entry is still stored. If the entry has not ended, it
+// returns the conflict.
 func replaceEnded(
 	ctx context.Context, timers *store.Timers, change store.Change, conflict store.Answer,
 ) (store.Answer, error) {

@@ -33,8 +33,8 @@ func (a *app) schedulesApplyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply -f FILE [--dry-run]",
 		Short: "Apply a file of schedules",
-		Long: `Apply a file of schedules, and show the schedules that are added (+), changed (~) and removed (-). A second run
-does nothing, and concurrent runs do no harm.
+		Long: `Apply a file of schedules, and show the schedules that are added (+), changed (~), removed (-) and not changed
+although they differ (!). A second run of the same file changes nothing, and concurrent runs do no harm.
 
   set: reports                  # owner of the schedules: apply removes only schedules with this owner
   schedules:
@@ -50,15 +50,16 @@ does nothing, and concurrent runs do no harm.
       body: '{"kind":"nightly"}'
 
 Schedules of the set that are not in the file are removed, unless --prune=false is given. A file without schedules would
-remove its whole set, so it requires --remove-all. A schedule with a name of the file and another owner is not changed,
-unless --adopt is given. A change keeps the phase and starts a new series. A paused schedule is not changed.
+remove its whole set, so it requires --remove-all. If a schedule with the same name and target has another owner, it is
+not changed, unless --adopt is given. A change that keeps the interval keeps the phase, and the rounds count from 1
+again. A paused schedule is not changed, but may be removed.
 
 If the file is invalid, the command reports all its problems and changes nothing. A failed change does not stop the
 other changes.
 
 exit codes: 0 all schedules match the file, or would match it after the changes of --dry-run, 1 some changes failed,
-2 bad arguments, settings or file, and nothing was changed, 5 another entry prevents a change, 6 unknown: a change may
-have been made; apply the file again`,
+2 bad arguments, settings or file, and nothing was changed, 5 some schedules were not changed, for the printed reasons,
+6 unknown: a change may have been made; apply the file again`,
 		Example: `  delaybroker schedules apply -f schedules.yaml --dry-run
   delaybroker schedules apply -f - < schedules.yaml`,
 		Args: noArguments,
@@ -69,7 +70,7 @@ have been made; apply the file again`,
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show the changes, and make none")
 	f.BoolVar(&o.prune, "prune", true, "remove schedules of the set that are not in the file")
 	f.BoolVar(&o.adopt, "adopt", false, "take over existing schedules with another owner")
-	f.BoolVar(&o.removeAll, "remove-all", false, "allow a file without schedules, which removes its whole set")
+	f.BoolVar(&o.removeAll, "remove-all", false, "allow a file without schedules, which removes all schedules of its set")
 	return c
 }
 
@@ -85,8 +86,8 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	// The local clock is enough to find errors in the file before the first request. The plan is made by the server's
-	// clock.
+	// The local clock suffices to find errors in the file before the first request. The changes are planned by the
+	// server's clock.
 	file, err := schedules.Read(o.file, text, c.Policy, time.Now())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -166,14 +167,14 @@ func (l isolatedTimers) ListRecurring(ctx context.Context, f store.Filter) iter.
 	}
 }
 
-// diff prints the changes, line by line.
+// diff prints the changes, line by line, and counts them.
 type diff struct {
 	app    *app
 	set    string
 	dryRun bool
 	counts map[schedules.Action]int
 
-	failed, unknown, prevented bool // a change failed, may have been made, or was prevented by an entry
+	failed, unknown, prevented bool // at least one change failed, may have been made, or was prevented by an entry
 }
 
 func (a *app) newDiff(set string, dryRun bool) *diff {
@@ -248,7 +249,7 @@ func newResultView(r schedules.Result) resultView {
 	return v
 }
 
-// end prints the totals, and returns an error if some changes were not made.
+// end prints the totals, and returns an error if some schedules do not match the file.
 func (d *diff) end() error {
 	words := []string{"%d added", "%d changed", "%d removed"}
 	if d.dryRun {

@@ -31,12 +31,12 @@ rounds of these five seconds.
 taken  the schedule is now in the broker's stream
 left   the schedule is unchanged; the table has the reason
 ended  a client has cancelled or replaced the schedule in the broker, so the command deleted it from the server's stream
-both   the command failed in between, so the schedule is in both streams: run the command again before it fires
+both   the schedule was stored and not deleted, so it is in both streams: run the command again before it fires
 
 Before the import, remove the subjects from the server's stream, so that clients set no more schedules there, and start
 the brokers with DELAY_SCHEDULES. The remaining schedules of that stream continue to fire from the server.
 
-exit codes: 0 done, 1 failed, or some schedules were left, 2 bad arguments or settings`,
+exit codes: 0 done, 1 failed, or some schedules were left or are in both streams, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules import --stream PLANS --dry-run",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -22,7 +22,7 @@ func (a *app) schedulesListCommand() *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "List schedules",
 		Long: `List schedules, in the order in which their pending rounds were stored. The command reads the headers of all
-timers to the target.
+timers of the targets.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",

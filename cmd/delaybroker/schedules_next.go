@@ -14,7 +14,6 @@ import (
 	"delaybroker/levels"
 )
 
-// maxNext is the maximum number of times printed.
 const maxNext = 10_000
 
 func (a *app) schedulesNextCommand() *cobra.Command {
@@ -27,8 +26,8 @@ func (a *app) schedulesNextCommand() *cobra.Command {
 		Long: `Print the next times of a schedule, with their zone, and mark the changes of the zone's clocks. With --every or
 --cron the command sends no request.
 
-If a clock change skips a time, the round fires right after the gap. If a time occurs twice, the round fires once, the
-first time. An hourly schedule fires in each hour that passes.
+If a clock change skips a time, the round fires right after the gap. If a time occurs twice, the round fires once, at
+the first of the two. A cron expression for every hour fires in each hour, including the repeated one.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such schedule`,
 		Example: `  delaybroker schedules next nightly -n 5
@@ -59,7 +58,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 	return c
 }
 
-// printDeviation prints the difference between the next rounds and the schedule's times: a pause, or a moved round.
+// printDeviation prints why the next rounds differ from the schedule's times: a pause, or a moved round.
 func (a *app) printDeviation(s timer.State) {
 	series, round := s.Entry.Round()
 	planned := store.RecurringOf(s.Entry).Definition.Table.Round(series, round.Number, round.Planned)
@@ -97,7 +96,7 @@ type upcomingTime struct {
 	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous time
 }
 
-// showNext prints the planned times, beginning with first.
+// showNext prints n planned times from the time from. First is the time of the first round.
 func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
 	now := time.Now() // "in" is relative to the local clock

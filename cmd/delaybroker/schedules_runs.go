@@ -17,8 +17,8 @@ const (
 	maxRuns     = 1000
 )
 
-// lastRuns reads the last runs of a schedule from the journal. It opens another connection, since a tenant may read its
-// schedules but not the journal: a refusal would end the requests of the first connection.
+// lastRuns reads the last runs of a schedule from the journal. It opens another connection, since a user may be allowed
+// to read the timers and not the journal: a refusal would end the requests of the first connection.
 func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspect.Runs, err error) {
 	if limit == 0 {
 		return runs, nil

@@ -27,11 +27,13 @@ func (o *tableFlags) addFlags(c *cobra.Command) {
 	f.StringVar(&o.every, "every", "", "interval: 15m, 1h30m; at least 1s")
 	f.StringVar(&o.cron, "cron", "", "cron expression: '0 3 * * *', six fields with seconds, @daily")
 	f.StringVar(&o.zone, "tz", "", "with --cron: the time zone, such as Europe/Berlin (default: UTC)")
-	f.StringVar(&o.first, "first", "", "time of the first round, and phase of --every: a duration from now, or a time")
-	f.IntVar(&o.rounds, "rounds", 0, "maximum number of rounds")
-	addTimeFlag(f, &o.last, "last", "no round after this time: RFC 3339")
-	f.StringVar(&o.missed, "missed", "", "policy for missed rounds: skip, one (default) or all")
-	f.StringVar(&o.jitter, "jitter", "", "maximum random delay of each round: 5m")
+	f.StringVar(&o.first, "first", "",
+		"time of the first round, from which --every counts: a duration from now, or a time (RFC 3339)")
+	f.IntVar(&o.rounds, "rounds", 0, "maximum number of rounds; 0 for no maximum")
+	addTimeFlag(f, &o.last, "last", "no round after this time (RFC 3339)")
+	f.StringVar(&o.missed, "missed", "",
+		"which missed rounds fire after an outage or a pause: skip (none), one (default) or all")
+	f.StringVar(&o.jitter, "jitter", "", "delay each round by a part of this duration: 5m")
 	addCompletion(c, "missed", string(timetable.Skip), string(timetable.One), string(timetable.All))
 }
 
@@ -57,7 +59,6 @@ func (o tableFlags) table(now time.Time) (t timetable.Table, first time.Time, er
 	return t, first, nil
 }
 
-// roundsText returns the text of --rounds, and "" without the flag.
 func (o tableFlags) roundsText() string {
 	if o.rounds == 0 {
 		return ""

@@ -24,12 +24,12 @@ func (a *app) serveCommand() *cobra.Command {
 	return c
 }
 
-// serve runs the broker until ctx ends or a signal arrives.
+// serve runs the broker until ctx ends, a signal arrives, or the broker fails.
 func serve(ctx context.Context, stderr io.Writer) error {
 	unknown := settings.Unknown()
 	cfg, err := settings.Read()
 	if err != nil {
-		// Without valid settings, there is no log for these warnings. A misspelt name may be the cause of err.
+		// Without valid settings, there is no log. A misspelt name may be the cause of err.
 		for _, u := range unknown {
 			fmt.Fprintln(stderr, "delaybroker:", u)
 		}

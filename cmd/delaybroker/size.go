@@ -15,7 +15,6 @@ import (
 	"delaybroker/levels"
 )
 
-// sizeOptions are the unparsed flags of size.
 type sizeOptions struct {
 	rate, timers, series, bytes, replicas, cores int
 	delay, every, memory, disk                   string
@@ -26,13 +25,13 @@ func (a *app) sizeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "size [--rate N] [--timers N] [--series N --every DURATION]",
 		Short: "Estimate the resources for a load, and the first limit",
-		Long: `Estimate the resources for a load: streams, disk, memory and CPU of servers and brokers, and network.
-Then print all limits, with the limit that is reached first at the top. The command connects to nothing and measures
-nothing. It multiplies the load by the costs of operations on the machine of test/rivals, so a result is right within a
-factor of about two. "delaybroker bench" measures your machine.
+		Long: `Estimate the resources for a load: streams, disk, memory and CPU of servers and brokers, and network. Then
+print all limits, the first that a growing load reaches at the top. The command connects to nothing and measures
+nothing. It multiplies the load by the costs of operations, which were measured on a machine with two cores (see
+test/rivals), so a result is right within a factor of about two. "delaybroker bench" measures your machine.
 
-The levels are those of DELAY_LEVELS. A delay that matches no level passes through the intake and several levels, and
-costs more. The estimate assumes that no timer is cancelled.
+The levels are those of DELAY_LEVELS. A message whose delay is not a level passes through the intake and several levels,
+and costs more. The estimate assumes that no timer is cancelled.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker size --rate 5000 --delay 30m --bytes 512 --replicas 3
@@ -49,20 +48,20 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&o.rate, "rate", 0, "plain messages a second")
-	f.IntVar(&o.timers, "timers", 0, "named timers set a second")
+	f.IntVar(&o.rate, "rate", 0, "messages that clients publish in a second, without timers")
+	f.IntVar(&o.timers, "timers", 0, "named timers that clients set in a second")
 	f.StringVar(&o.delay, "delay", "30m", "delay of messages and timers")
-	f.IntVar(&o.series, "series", 0, "number of recurring timers")
+	f.IntVar(&o.series, "series", 0, "number of recurring timers; needs --every")
 	f.StringVar(&o.every, "every", "", "interval of the recurring timers")
 	f.IntVar(&o.bytes, "bytes", 256, "size of a body with your own headers, in bytes")
-	f.IntVar(&o.replicas, "replicas", 1, "copies of each stream, one on each server")
+	f.IntVar(&o.replicas, "replicas", 1, "number of servers, each with a copy of every stream")
 	f.StringVar(&o.memory, "server-memory", "64GB", "memory of one server")
 	f.StringVar(&o.disk, "server-disk", "2TB", "disk of one server")
 	f.IntVar(&o.cores, "server-cores", 16, "processors of one server")
 	return c
 }
 
-// read converts the flags and the settings to a load. It reports all problems of the flags.
+// read converts the flags and the settings to a load. It reports all problems of the flags together.
 func (o sizeOptions) read() (l capacity.Load, err error) {
 	var problems []error
 	refuse := func(flag, value, want string) {
@@ -110,7 +109,6 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 	return l, nil
 }
 
-// showNeed prints the resources for a load, and the limits.
 func (a *app) showNeed(n capacity.Need) {
 	if a.AsJSON(n) {
 		return

@@ -20,17 +20,19 @@ func (a *app) streamsCommand() *cobra.Command {
 	var replicas int
 	c := &cobra.Command{
 		Use:   "streams",
-		Short: "Print the streams of the settings, as manifests",
-		Long: `Print the streams of the settings, for operators who create them without the broker and without "delaybroker
-provision". The command sends no request. For brokers on such streams, set DELAY_PROVISION=verify: they then report the
-missing streams, and create none.
+		Short: "Print the streams that a broker needs, as manifests",
+		Long: `Print the streams that a broker with these settings needs, for operators who create them without the broker and
+without "delaybroker provision". The command sends no request. For brokers on such streams, set DELAY_PROVISION=verify:
+they then report missing streams, and create none.
 
 --as json   a list of JetStream stream configurations, for "nats stream add --config" and the JetStream API
 --as nack   manifests for NACK, the Kubernetes controller, for kubectl apply -f -
 
-Brokers seal the messages between lanes. A manifest has no secret, since many people can read a manifest, and each run
-would generate another secret. So set DELAY_SECRET, for this command too. The manifests then contain the time from which
-a seal is required. Without --sealed, a seal is always required. Set --sealed if older brokers have stored messages.`,
+Brokers seal the messages between lanes: a seal, made with a secret, proves that a broker wrote the message. A manifest
+has no secret, since many people can read a manifest, and each run of the command would generate another secret. So set
+DELAY_SECRET for the brokers and for this command. Each manifest then has the time from which its stream requires seals.
+By default, seals are always required. If brokers of a version without seals have stored messages, set --sealed to the
+time of the upgrade.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return a.printStreams(format, maxPayload, sealed, replicas) },
 	}
@@ -85,7 +87,7 @@ func (a *app) printStreams(format, maxPayload, sealed string, replicas int) erro
 	return fmt.Errorf("%w: --as %q: want json or nack", errUsage, format)
 }
 
-// parseSize parses a size as in NATS configurations: KB and KiB are both 1024 bytes.
+// parseSize parses a size from 64KiB to 64MiB. As in NATS configurations, KB and KiB are both 1024 bytes.
 func parseSize(s string) (int64, error) {
 	number := strings.TrimRight(s, "KMGiB")
 	unit, ok := map[string]int64{

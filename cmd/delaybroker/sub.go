@@ -39,7 +39,8 @@ func (a *app) subCommand() *cobra.Command {
 		Use:   "sub SUBJECT",
 		Short: "Show the messages on a subject, with their lateness",
 		Long: `Show the messages that arrive on a subject, with their due time and their lateness by the local clock. Messages
-without a delay are shown too. The command is a core NATS subscriber, so it shows no messages from before its start.`,
+that no broker delivered are shown too. The command is a core NATS subscriber, so it shows no message from before its
+start.`,
 		Example: `  delaybroker sub 'orders.>'
   delaybroker sub orders.expire --count 1 --json`,
 		Args: argumentsBetween(1, 1),
@@ -63,7 +64,8 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	})
 }
 
-// showArrivals shows the messages on a subject. It returns after count messages, or when ctx ends.
+// showArrivals shows the messages on a subject. It returns after count messages (zero means no limit), when ctx ends,
+// or when the output fails.
 func (a *app) showArrivals(ctx context.Context, s *inspect.Session, subject string, count int, headers bool) error {
 	allowed, cancel := s.WithRefusal(ctx)
 	defer cancel()
@@ -121,7 +123,7 @@ func (a *app) rowOf(at, late, due, subject, id, body string) {
 	a.Printf("%s\n", strings.TrimRight(line, " "))
 }
 
-// An arrival is a message that a subscriber received. Its lateness is by the local clock.
+// An arrival is a message that the command received. Its lateness is by the local clock.
 type arrival struct {
 	client.Arrival // without a due time if no broker delivered the message
 

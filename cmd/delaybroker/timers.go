@@ -18,20 +18,20 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// timersTimeout is the time for which a command on one timer retries before it reports an unknown outcome.
+// timersTimeout is the timeout of a request about one timer, with its retries.
 const timersTimeout = 5 * time.Second
 
-// outcomeError is an outcome other than success, with its own exit code. The output already has the outcome.
+// outcomeError is an outcome other than success. The output already has the outcome.
 type outcomeError struct{ timer.Outcome }
 
 func (e outcomeError) Error() string { return "the outcome is " + string(e.Outcome) }
 
-// exitCode returns a separate code for each outcome other than success.
+// exitCode returns the code of an outcome, and zero for success.
 func (e outcomeError) exitCode() int {
 	return map[timer.Outcome]int{timer.TooLate: 3, timer.NotFound: 4, timer.Conflict: 5, timer.Unknown: 6}[e.Outcome]
 }
 
-const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was changed, 2 bad arguments or settings, 3 too late: the
+const outcomeCodes = `exit codes: 0 done, 1 failed, 2 bad arguments or settings, 3 too late: the
 timer has fired, 4 not found, 5 conflict with another generation, 6 unknown: a change may have been made`
 
 func (a *app) timersCommand() *cobra.Command {
@@ -39,9 +39,11 @@ func (a *app) timersCommand() *cobra.Command {
 		Use:   "timers",
 		Short: "Show, cancel, move and fire named timers",
 		Long: `Show, cancel, move and fire named timers. The commands use JetStream directly, and work even if no broker runs.
+Only a user who may not read the stream of timers needs a broker: the command then asks it.
 
-A timer is a key and a target. Its generation is the sequence of the message that set it. Every change is conditional on
-the generation: of fire, cancel, move and replace, exactly one succeeds.
+A timer is identified by a key and a target. Each set, each move and each round of a schedule gives the timer a new
+generation: the sequence of the message that the stream stored. Of the firing and all changes of one generation, exactly
+one succeeds.
 
 A schedule in nats-server's format (DELAY_SCHEDULES) is a timer with the key _schedule.<subject of the schedule>. Before
 a key that begins with -, write --.
@@ -62,9 +64,9 @@ type timerFlags struct {
 }
 
 func (o *timerFlags) addFlags(c *cobra.Command) {
-	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; by default any")
+	c.Flags().Uint64Var(&o.generation, "generation", 0, "change the timer only if it has this generation")
 	c.Flags().StringVar(&o.requestID, "word", "",
-		"idempotency key of the request; a repeated request has the same key")
+		"id of this request; if you repeat the request with the same id, it is executed once")
 }
 
 func (a *app) timersShowCommand() *cobra.Command {
@@ -86,11 +88,11 @@ func (a *app) timersShowCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&body, "body", false, "also show the headers and the body of its last entry; with --json, base64")
+	c.Flags().BoolVar(&body, "body", false,
+		"also show the headers and the body that the stream has for the timer; with --json, the body is base64")
 	return c
 }
 
-// showWholeTimer shows a timer with the headers and the body of its last entry.
 func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get store.Change) error {
 	answer, err := changeTimer(ctx, timers, get)
 	if err != nil {
@@ -136,8 +138,8 @@ func (o timerFlags) change(verb timer.Verb, args []string) store.Change {
 	}
 }
 
-// withTimers connects, and runs a command with timers. It ends when the command ends or is interrupted, or when the
-// server refuses a request.
+// withTimers connects, and calls do with access to the timers. An interrupt ends the context of do, and so does a
+// request that the server refuses.
 func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Timers) error) error {
 	c, err := settings.ReadClient()
 	if err != nil {
@@ -151,8 +153,7 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 }
 
 // executeChange executes a change, and prints the answer. If the user may not read the stream of timers, a broker
-// executes the change. A set needs no broker, since it is one conditional publish. The outcome of a set may be unknown
-// if the user may not read the stream.
+// executes the change. A set needs no broker, since it is one conditional publish, but its outcome may then be unknown.
 func (a *app) executeChange(cmd *cobra.Command, change store.Change) error {
 	if change.ID == "" {
 		change.ID = rand.Text() // the broker recognizes a change that this process has already made
@@ -172,7 +173,7 @@ func (a *app) executeChange(cmd *cobra.Command, change store.Change) error {
 	return a.fallBackToBroker(err, func() error { return a.askTimer(cmd.Context(), change) })
 }
 
-// withSecretsIfNeeded runs withTimers, and then withSecrets if the change needs the brokers' secret.
+// withSecretsIfNeeded calls do by withTimers. If do needs the brokers' secret, it calls do again by withSecrets.
 func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	err := a.withTimers(cmd.Context(), do)
 	if errors.Is(err, store.ErrSecret) {
@@ -181,7 +182,7 @@ func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *
 	return err
 }
 
-// changeTimer executes a change.
+// changeTimer executes a change, within timersTimeout.
 func changeTimer(ctx context.Context, timers *store.Timers, change store.Change) (store.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
@@ -199,7 +200,7 @@ func changeTimer(ctx context.Context, timers *store.Timers, change store.Change)
 	return answer, inspect.Cause(ctx, err)
 }
 
-// showTimer prints an answer. Its error is an outcome other than success.
+// showTimer prints an answer, and returns its outcome as an error, or nil for success.
 func (a *app) showTimer(answer store.Answer) error {
 	if !a.AsJSON(answer) {
 		a.printTimer(answer)

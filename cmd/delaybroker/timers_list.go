@@ -21,8 +21,8 @@ func (a *app) timersListCommand() *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List timers",
-		Long: `List pending timers, or those in another --state, in the order in which they were set. The command reads the
-headers of all timers to the target. --limit bounds the number of rows, and --after continues after them.
+		Long: `List pending timers, or those in another --state, in the order in which they were set or moved. The command
+reads the headers of all timers of the targets. --limit bounds the number of rows, and --after continues a list.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker timers ls --target 'orders.>' --key 'order-*' --due-to 2026-12-24T18:00:00Z",
@@ -31,9 +31,9 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	}
 	o.addFlags(c)
 	c.Flags().StringVar(&o.state, "state", "pending",
-		"pending, paused, fired (delivered or not yet), cancelled, or all")
+		"pending, paused, fired (already delivered or not), cancelled, or all")
 	addCompletion(c, "state", "pending", "paused", "fired", "cancelled", "all")
-	c.Flags().Uint64Var(&o.after, "after", 0, "continue after this sequence, the end of an earlier list")
+	c.Flags().Uint64Var(&o.after, "after", 0, "continue after this sequence, which an earlier list printed")
 	addCountFlag(c.Flags(), &o.limit, "limit", "", 100, 0, noBound, "maximum number of timers; 0 for all")
 	return c
 }
@@ -107,7 +107,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
 		recurrenceText(r.Recurring), strconv.Itoa(r.Size))
 }
 
-// recurrenceText describes the recurrence of a timer, and its pending round. It is "" for a timer that fires once.
+// recurrenceText describes the recurrence of a timer and its pending round, or returns "" for a timer that fires once.
 func recurrenceText(r *store.Recurring) string {
 	if r == nil {
 		return ""

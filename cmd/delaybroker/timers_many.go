@@ -33,18 +33,17 @@ func (o *timerSelection) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	addPatternFlag(f, &o.target)
 	f.StringVar(&o.key, "key", "", "only with this key; * for any characters, as in 'order-*'")
-	addTimeFlag(f, &o.dueFrom, "due-from", "only due at this time or later: RFC 3339")
-	addTimeFlag(f, &o.dueTo, "due-to", "only due before this time: RFC 3339")
-	f.BoolVar(&o.once, "once", false, "only timers that fire once, no recurring timers")
+	addTimeFlag(f, &o.dueFrom, "due-from", "only due at this time (RFC 3339) or later")
+	addTimeFlag(f, &o.dueTo, "due-to", "only due before this time (RFC 3339)")
+	f.BoolVar(&o.once, "once", false, "only timers that do not recur")
 }
 
 func (o *timerSelection) addBulkFlags(c *cobra.Command) {
 	o.addFlags(c)
-	c.Flags().BoolVar(&o.all, "all", false, "all timers that match the other flags, instead of one")
+	c.Flags().BoolVar(&o.all, "all", false, "change all timers that match the other flags, instead of one")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count the timers")
 }
 
-// filter converts the flags to a filter.
 func (o timerSelection) filter() store.Filter {
 	f := store.Filter{Key: o.key, DueFrom: o.dueFrom, DueTo: o.dueTo, OneShot: o.once}
 	if o.target != "" {
@@ -53,7 +52,7 @@ func (o timerSelection) filter() store.Filter {
 	return f
 }
 
-// convertRefusal returns a usage error if the broker refused a request for its arguments.
+// convertRefusal returns a usage error if err is a refusal of a request's arguments, and err otherwise.
 func convertRefusal(err error) error {
 	if refusal, ok := errors.AsType[*store.Refusal](err); ok && refusal.Code == 400 {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -67,7 +66,8 @@ func (a *app) timersCancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel (KEY TARGET | --all --target PATTERN)",
 		Short: "Cancel one timer, or all that match",
-		Long: `Cancel one timer, or all that match. A timer with the outcome cancelled is never delivered.
+		Long: `Cancel one timer, or all that match. A timer with the outcome cancelled is never delivered. With --all, other
+timers may have been changed at each exit code: the output has the number of each outcome.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers cancel order-42 orders.expire
@@ -95,8 +95,9 @@ func (a *app) timersMoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
 		Short: "Move one timer to another time, or shift all that match",
-		Long: `Move one timer to another time, or shift all that match. The timer keeps its body and headers, and gets a
-new generation. A move of a schedule moves only the pending round. The following rounds keep their times.
+		Long: `Move one timer to another time, or shift all that match. A moved timer keeps its body and headers, and gets a
+new generation. A move of a schedule moves only the pending round. The following rounds keep their times. With --all,
+other timers may have been changed at each exit code: the output has the number of each outcome.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers move order-42 orders.expire --in 15m
@@ -123,11 +124,11 @@ new generation. A move of a schedule moves only the pending round. The following
 	selection.addBulkFlags(c)
 	c.Flags().StringVar(&move.in, "in", "", "due after a duration: 15m, 1h30m, 1500ms")
 	c.Flags().StringVar(&move.at, "at", "", "due at a time: RFC 3339 with a zone")
-	c.Flags().StringVar(&move.by, "by", "", "shift of the due time, later or earlier: +5m, -5m")
+	c.Flags().StringVar(&move.by, "by", "", "due later or earlier by a duration: +5m, -5m")
 	return c
 }
 
-// selectsMany reports whether --all is given. It returns an error if other flags or arguments contradict --all.
+// selectsMany reports whether --all is given. It returns an error if the other flags or arguments do not fit.
 func (o timerSelection) selectsMany(args []string) (all bool, err error) {
 	switch {
 	case o.all && len(args) == 0 && o.target != "":
@@ -142,7 +143,7 @@ func (o timerSelection) selectsMany(args []string) (all bool, err error) {
 	return false, nil
 }
 
-// moveFlags has the requested time of a move. Exactly one field is not empty.
+// moveFlags has the requested time of a move. The method change checks that exactly one field is not empty.
 type moveFlags struct{ in, at, by string }
 
 func (m moveFlags) change(all bool) (change store.Change, err error) {
@@ -168,9 +169,9 @@ func (m moveFlags) change(all bool) (change store.Change, err error) {
 	return change, nil
 }
 
-// executeBulk changes all timers that match. A change of a series or a schedule may need the brokers' secret. If the
-// first pass fails to change a timer for lack of the secret, a second pass has the secret. It changes the remaining
-// timers, except timers that were set after the first pass.
+// executeBulk changes all timers that match. A change of a series or of a schedule in nats-server's format may need the
+// brokers' secret. If the first pass could not change a timer for lack of the secret, a second pass with the secret
+// changes the remaining timers, except timers that were set after the first pass.
 func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) error {
 	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
 	var total store.BulkResult
@@ -199,7 +200,7 @@ func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) er
 // bulkFunc changes a page of timers: [store.Timers.Bulk], or askBulk.
 type bulkFunc func(context.Context, store.Bulk) (store.BulkResult, error)
 
-// changeTimers changes page by page, until the last one or until ctx ends.
+// changeTimers changes the timers page by page, until the last page, until an error, or until ctx ends.
 func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (total store.BulkResult, err error) {
 	for {
 		page, err := bulk(ctx, b)
@@ -214,7 +215,8 @@ func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (total store
 	}
 }
 
-// reportBulk prints the result. It returns err, or the first refusal, or an outcome other than success.
+// reportBulk prints the result. It returns err, an error with the first refusal, or the worst outcome other than
+// success.
 func (a *app) reportBulk(total store.BulkResult, verb timer.Verb, err error) error {
 	if err == nil || total.Matched > 0 {
 		a.printBulk(total, verb)

@@ -23,20 +23,20 @@ import (
 	"delaybroker/levels"
 )
 
-// The functions in this file send requests to a broker, on delayctl, instead of requests to JetStream. A tenant may
-// publish the requests about its own timers, and may not read the stream of all timers.
+// The functions in this file send requests to a broker (see "Requests to the broker" in PROTOCOL.md), instead of
+// requests to JetStream. A tenant may publish requests about its own timers, but may not read the stream of all timers.
 
 // errMayNotRead is returned if the user may not send requests about the stream of timers to JetStream.
 var errMayNotRead = errors.New("this user may not read the stream of timers")
 
-// mayNotRead reports whether ctx, from [inspect.Session.WithRefusal], ended because the server refused a request to
-// JetStream. A refused publish on a timer's own subject is no such request.
+// mayNotRead reports whether ctx, from [inspect.Session.WithRefusal], ended because the server refused a request to the
+// JetStream API. A refused publish on a timer's own subject does not count.
 func mayNotRead(ctx context.Context, timers *store.Timers) bool {
 	subject, _ := jsapi.RefusedSubject(context.Cause(ctx))
 	return strings.HasPrefix(subject, timers.API.API+".")
 }
 
-// fallBackToBroker calls ask, which asks a broker, if err shows that the user may not read.
+// fallBackToBroker calls ask, which asks a broker, if err is errMayNotRead. It returns any other err.
 func (a *app) fallBackToBroker(err error, ask func() error) error {
 	if !errors.Is(err, errMayNotRead) {
 		return err
@@ -55,8 +55,8 @@ func unknownSetReason(change store.Change) string {
 		" a broker", errMayNotRead, condition, change.Key, change.Target)
 }
 
-// askTimer makes a broker change one timer. The request has the change's id. So the broker recognizes a change that the
-// user made before the refused read.
+// askTimer makes a broker change one timer. The request has the change's id, so the broker recognizes a change that
+// this command has already made.
 func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
 	request := service.RequestBody{
@@ -84,8 +84,8 @@ func formatShift(d time.Duration) string {
 	return levels.FormatDuration(d)
 }
 
-// newRequest returns the body of a request about the timers of a filter, and the end of its subject. The end has the
-// tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
+// newRequest returns the body of a request about the timers of a filter, and suffix, the end of its subject. The suffix
+// has the tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
 func newRequest(f store.Filter, p store.Page) (request service.RequestBody, prefix string) {
 	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
 	request.Recurring, request.OneShot, request.Set = f.Recurring, f.OneShot, f.Set
@@ -103,15 +103,14 @@ func newRequest(f store.Filter, p store.Page) (request service.RequestBody, pref
 	return request, prefix
 }
 
-// askList makes a broker list timers.
 func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l store.Listing, err error) {
 	request, prefix := newRequest(f, p)
 	err = a.askBroker(ctx, func(n message.Names) string { return n.TimersCall() + prefix }, request, &l)
 	return l, err
 }
 
-// askRecurring makes a broker list the series, as [store.Timers.ListRecurring] does. It returns a series once, even if
-// a round fires meanwhile.
+// askRecurring makes a broker list the recurring timers, as [store.Timers.ListRecurring] does. It yields each once,
+// even if a round fires meanwhile.
 func (a *app) askRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	f.Recurring = true
 	return func(yield func(store.Row, error) bool) {
@@ -138,8 +137,8 @@ func (a *app) askRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.
 	}
 }
 
-// askBulk makes a broker execute a page of cancel-all or shift. A shift needs an upper bound of the sequences, which
-// comes from a dry run of the first page.
+// askBulk makes a broker cancel or shift a page of timers. A shift needs an upper bound of the sequences, so that no
+// timer is shifted twice. A dry run of the first page gives the bound.
 func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.BulkResult, err error) {
 	request, prefix := newRequest(b.Filter, b.Page)
 	request.By, request.DryRun = formatShift(b.By), b.DryRun

@@ -10,7 +10,7 @@ import (
 // linkedVersion and linkedRevision are set by the Dockerfile, because its build has no repository.
 var linkedVersion, linkedRevision string
 
-// build is the build information in the binary. Empty fields are unknown, as in test binaries.
+// build is the build information in the binary. A field is empty if it is unknown, as in test binaries.
 type build struct {
 	version    string // of this module: a tag, or a pseudo-version of the commit
 	revision   string // commit, with "+changes" if the working tree was modified

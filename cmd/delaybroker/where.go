@@ -13,7 +13,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errNotStored is returned if a message is neither in a lane nor a dead letter. The output already says so.
+// errNotStored is returned if a message is not found. The output already says so.
 var errNotStored = errors.New("the message is in no lane and is no dead letter")
 
 func (a *app) whereCommand() *cobra.Command {
@@ -21,18 +21,18 @@ func (a *app) whereCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "where <Delay-Id>",
 		Short: "Find one message by its Delay-Id",
-		Long: `Find one message: in the stream that accepted it, in the following lanes, or among the dead letters. If brokers
-keep a journal (DELAY_JOURNAL), the answer has the time of the delivery.
+		Long: `Find one message: in the stream that accepted it, in a later lane, or among the dead letters. If brokers keep a
+journal (DELAY_JOURNAL), the answer for a delivered message has the time of the delivery.
 
-"delaybroker pub" prints the Delay-Id, and deliveries and dead letters have it as a header. A search for only the first
-two parts, as in DELAY_INTAKE-29, takes longer.
+"delaybroker pub" prints the Delay-Id, and deliveries and dead letters have it as a header. Its three parts are a
+stream, a sequence and a time. Without the time, as in DELAY_INTAKE-29, the search takes longer.
 
 exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
 	}
 	o.addFlags(c)
-	c.Flags().BoolVar(&o.body, "body", false, "also show its headers and body")
+	c.Flags().BoolVar(&o.body, "body", false, "also show the headers and the body of the message")
 	return c
 }
 
@@ -43,7 +43,7 @@ func (a *app) pendingShowCommand() *cobra.Command {
 		Use:   "show <Delay-Id>",
 		Short: "Show one waiting message, with its headers and body",
 		Long: `Show one message, with its stored headers and body: text unchanged, other bytes as a hex dump. With --json, the
-payload is complete, in base64. The Delay-Id may lack its last part, as in DELAY_INTAKE-29.
+payload is complete, in base64. The Delay-Id may lack its last part, the time, as in DELAY_INTAKE-29.
 
 exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
@@ -53,10 +53,9 @@ exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or setti
 	return c
 }
 
-// whereOptions are the flags of where.
 type whereOptions struct {
 	maxRead uint64
-	body    bool // show headers and body
+	body    bool
 }
 
 func (o *whereOptions) addFlags(c *cobra.Command) {
@@ -110,7 +109,7 @@ func refusedTimes(w inspect.Whereabouts) string {
 	return times
 }
 
-// showSearchProgress shows the progress of the search to a person.
+// showSearchProgress prints the progress of a search, on a terminal only.
 func (a *app) showSearchProgress(searched, total uint64) {
 	if !terminal.IsTerminal(a.Err) {
 		return

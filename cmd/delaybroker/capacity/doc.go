@@ -4,17 +4,16 @@
 // # The model
 //
 // A message is stored once in each lane on its way: see package levels. Each of these passes has a constant cost, and
-// so has the delivery. So disk, memory, network and the work of the CPU are sums of products, and twice the rate is
-// twice the work.
+// so has the delivery. So disk, memory, network and the work of the CPU are sums of costs times rates, and twice the
+// rate needs twice as much.
 //
-// The cost of wake-ups is not a product. A message that arrives alone wakes the client library, the broker and the
-// server. Messages that come together share the wake-ups. So the model has a constant cost of wake-ups for each
-// message, up to 1,000 messages a second. At higher rates, the wake-ups together cost as much as at 1,000. [Cores] has
-// work and wake-ups separately.
+// The CPU time of wake-ups is not proportional to the rate. A message that arrives alone wakes the client library, the
+// broker and the server. Messages that come together share the wake-ups. So the model has a constant cost of wake-ups
+// for each message, up to 1,000 messages a second. At higher rates, the wake-ups together cost as much as at 1,000.
+// [Cores] has work and wake-ups separately.
 //
-// A larger load needs more of every resource. The delay is an exception: a message whose delay is a level passes one
-// lane. A message whose delay is shorter, and not a level, passes several lanes. In those lanes it also has the
-// broker's headers.
+// A longer delay may need less: a message whose delay is a level passes one lane, and a message whose delay is shorter,
+// and not a level, passes several lanes. In those lanes it also has the broker's headers.
 //
 // # Accuracy
 //

@@ -80,8 +80,8 @@ func (l Load) Check() (problems []Problem) {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// path returns the lanes that a plain message passes: its level, or the intake and a chain of levels. The name of the
-// intake is empty.
+// path returns the names of the lanes that a plain message passes: its level, or the intake and a chain of levels. The
+// name of the intake is empty.
 func (l Load) path() []string {
 	for _, level := range l.Ladder.Levels() {
 		if level.Delay == l.Delay {
@@ -91,7 +91,7 @@ func (l Load) path() []string {
 	return append([]string{""}, l.chain(l.Delay)...)
 }
 
-// markerPath returns the levels that the marker of a timer passes: at least one.
+// markerPath returns the levels that the marker of a timer (see package timer) passes: at least one.
 func (l Load) markerPath(delay time.Duration) []string {
 	if path := l.chain(delay); len(path) > 0 {
 		return path

@@ -20,7 +20,7 @@ type Config struct {
 	File           string // path of a configuration file of nats-server, or empty; each start reads the file
 	User, Password string // the only user, unless the file has users; empty for none
 
-	RequiresTLS bool // the file requires TLS from clients
+	RequiresTLS bool // the file configures TLS for clients
 	LimitsStore bool // the file limits the storage
 	Anonymous   bool // clients need no user
 

@@ -18,7 +18,7 @@ const (
 	// diskRetryInterval is the interval between two attempts to write to a failed disk.
 	diskRetryInterval = time.Second
 	// diskTrialBytes is the number of bytes that a failed disk must accept before the server restarts. The restarted
-	// server would immediately use up a smaller space.
+	// server would immediately fill a smaller free space.
 	diskTrialBytes = 4 << 20
 	// minRestartInterval is the minimum time between two restarts of the embedded server, if its disk fills up repeatedly.
 	minRestartInterval = 10 * time.Second
@@ -31,7 +31,7 @@ var writeFailures = []string{"Critical write error", "will be DISABLED", "disabl
 // disk is the state of the embedded server's directory.
 type disk struct {
 	dir    string
-	failed chan struct{} // one slot: receives a value at the first failed write since the last start
+	failed chan struct{} // one slot: receives a value after a failed write
 
 	mu  sync.Mutex // guards err
 	err error      // the first failed write since the last start
@@ -39,8 +39,8 @@ type disk struct {
 
 func newDisk(dir string) *disk { return &disk{dir: dir, failed: make(chan struct{}, 1)} }
 
-// checkLog notes the failure if a line of nats-server's log reports a failed write. It never blocks, since the server
-// holds locks during the call.
+// checkLog notes the failure if a line of nats-server's log reports a failed write. It does not wait for the goroutine
+// that handles the failure, since the server holds locks during the call.
 func (d *disk) checkLog(line string) {
 	for _, part := range writeFailures {
 		if !strings.Contains(line, part) {
@@ -70,7 +70,7 @@ func (d *disk) check() stats.Check {
 	return stats.Check{Name: "disk", OK: true}
 }
 
-// clearFailure clears the failure.
+// clearFailure forgets the failures before a restart.
 func (d *disk) clearFailure() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,7 +118,7 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 	}
 }
 
-// tryWrite reports whether the disk accepts data: it writes a file and removes it.
+// tryWrite returns an error if the disk accepts no data. It writes a file and removes it.
 func (d *disk) tryWrite() error {
 	file := filepath.Join(d.dir, "delaybroker.trial")
 	return errors.Join(os.WriteFile(file, make([]byte, diskTrialBytes), 0o600), os.Remove(file))

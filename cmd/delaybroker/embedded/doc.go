@@ -7,8 +7,8 @@
 //
 // # Invariants
 //
-//   - One process locks the directory, because two servers on one store destroy it. The process keeps the lock until it
-//     ends. The lock file is never removed.
+//   - One process locks the directory, because two servers on one store destroy it. It unlocks the directory only after
+//     its server has stopped. The lock file is never removed.
 //   - nats-server reports a failed write only in its log, so the package reads the log. After the failure, the server
 //     does not write to the stream until it restarts. So the package restarts the server when the disk accepts data
 //     again.

@@ -43,18 +43,18 @@ var unsetVariable = regexp.MustCompile(`variable reference for '.*' on line (\d+
 
 // A File describes a configuration file.
 type File struct {
-	RequiresTLS         bool // clients must connect by TLS
+	RequiresTLS         bool // the file configures TLS for clients
 	RequiresCertificate bool // clients need a certificate
 	HasUsers            bool // the file defines users
 	RequiresUser        bool // clients need a user of the file
 	LimitsStore         bool // the file limits the storage
 
-	// Options are the options for a client of a server with this file, except the user. The client connects to no other
-	// server: it accepts only the server's certificate, whatever the authority and the host name in the certificate.
+	// Options are the TLS options of a client, empty if the file does not configure TLS. With them, the client accepts
+	// only the server's certificate, whatever the authority and the host name in the certificate.
 	Options []nats.Option
 }
 
-// ReadFile reads a file. The problems are errors of nats-server, which contain a line and a key, and no secret value.
+// ReadFile reads a file, and returns its problems. A problem contains no secret value.
 func ReadFile(path string) (f File, problems []string) {
 	keys, err := conf.ParseFile(path)
 	if err != nil {
@@ -86,8 +86,8 @@ func ReadFile(path string) (f File, problems []string) {
 	return f, problems
 }
 
-// collectKeys returns the keys of a file in lower case, since nats-server ignores their case. A key in a section has
-// the form "section.key".
+// collectKeys returns the keys of a file and of its sections, in lower case, since nats-server ignores their case. A
+// key of a section has the form "section.key". The keys of a section in a section are left out.
 func collectKeys(section map[string]any, prefix string) map[string]bool {
 	names := make(map[string]bool)
 	for key, value := range section {
@@ -140,7 +140,7 @@ func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 	}
 }
 
-// hasUsers reports whether a file defines users, in one of nats-server's ways.
+// hasUsers reports whether options define users, in one of nats-server's ways.
 func hasUsers(o *server.Options) bool {
 	return o.Username != "" || o.Authorization != "" || len(o.Users) > 0 || len(o.Nkeys) > 0 ||
 		len(o.TrustedKeys) > 0 || len(o.TrustedOperators) > 0 || o.AuthCallout != nil

@@ -20,7 +20,7 @@ func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(fo
 func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
 
-// Errorf also detects write errors, which the server reports nowhere else.
+// Errorf also detects write errors, which the server reports only in its log.
 func (l *serverLog) Errorf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
 	l.log.Error(line)

@@ -28,7 +28,7 @@ const acceptTimeout = 10 * time.Second
 // deadlocks when it purges a stream whose last block it cannot write.
 const stopTimeout = 15 * time.Second
 
-var errStuck = fmt.Errorf("the embedded server does not stop within %s, since its disk was full;"+
+var errStuck = fmt.Errorf("the embedded server does not stop within %s, probably because its disk was full;"+
 	" start the broker again, no accepted message is lost", stopTimeout)
 
 // A Server is a running NATS server, with its lock on the directory.
@@ -77,8 +77,8 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	return e, nil
 }
 
-// WatchDisk restarts the server after its disk was full and accepts data again. It runs until Stop, and calls fail if a
-// restart fails.
+// WatchDisk starts a goroutine that restarts the server after its disk was full and accepts data again. The goroutine
+// runs until Stop, or until a restart fails. Then it calls fail.
 func (e *Server) WatchDisk(fail func(error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stopWatch = cancel
@@ -89,7 +89,7 @@ func (e *Server) WatchDisk(fail func(error)) {
 	})
 }
 
-// Restart stops and starts the server. The server keeps its port, which clients use.
+// Restart stops and starts the server, on the same port.
 func (e *Server) Restart() error {
 	current := e.server.Load()
 	e.config.Port = current.Addr().(*net.TCPAddr).Port
@@ -168,9 +168,9 @@ func (c Config) checkPort() error {
 	return l.Close()
 }
 
-// TLS returns the options for a client of a server with TLS. The client connects to no other server, even after a
-// restart with another certificate. The client must connect over TCP: nats-server's in-process connections are slower,
-// and block each other when a user is refused.
+// TLS returns the TLS options for a client on this host, or nil for a server without TLS. The client accepts only the
+// certificate of this server, even after a restart with another certificate. The client must connect over TCP:
+// nats-server's in-process connections are slower, and block each other when a user is refused.
 func (e *Server) TLS() []nats.Option {
 	if !e.config.RequiresTLS {
 		return nil

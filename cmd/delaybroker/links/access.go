@@ -53,7 +53,7 @@ func RefusesCertificate(err error) bool {
 		err != nil && strings.Contains(err.Error(), "connection closed by remote after TLS handshake")
 }
 
-// StripUsers removes users and passwords from a list of servers, for messages.
+// StripUsers removes users and passwords from a list of servers, for errors and logs.
 func StripUsers(servers string) string {
 	list := strings.Split(servers, ",")
 	for i, server := range list {

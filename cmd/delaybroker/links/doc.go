@@ -12,10 +12,11 @@
 // # Lost connections
 //
 // A link reconnects for ever, even if the server rejects its credentials, since a password rotation may be in progress.
-// Before the first connection, rejected credentials are an error: see [Set.Await]. A link detects a dead connection
-// within seconds, instead of the client library's minutes, because each second adds to the lateness of all messages.
-// The constants have the reasons for their values.
+// Before its first connection, a link reports rejected credentials as an error: see [Set.Await]. A link detects a dead
+// connection within seconds, instead of the client library's minutes, because each second adds to the lateness of all
+// messages. The comments of the constants have the reasons for their values.
 //
-// A publish on a disconnected link fails immediately and is not buffered. The broker decides when to send the message
-// again. A buffer would send the message a second time.
+// A publish on a disconnected link fails immediately and is not buffered, except on the link read, on which the broker
+// stores and delivers nothing. The broker decides when to send the message again. A buffer would send the message a
+// second time.
 package links

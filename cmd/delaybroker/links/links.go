@@ -29,18 +29,18 @@ const (
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond // spreads the reconnects to a restarted server
 
-	// maxBackoff bounds the wait between two logins that the server rejects, before the jitter. So a corrected user works
-	// again after maxBackoff at most.
+	// maxBackoff is the maximum wait between two rejected logins, without the jitter. A link with corrected credentials
+	// connects again after this time at most, plus the jitter.
 	maxBackoff = 5 * time.Second
 
-	// loginPoll is the interval at which a first connection is checked for rejected credentials.
+	// loginPoll is the interval of the checks whether the server rejects the first login of a link.
 	loginPoll = 500 * time.Millisecond
 
-	// remindInterval is the interval at which the log reports that the first connection is still missing.
+	// remindInterval is the interval of the log lines about a link that has not connected yet.
 	remindInterval = 10 * time.Second
 )
 
-// A connection is one of the broker's connections, named by its purpose.
+// A connection is a link, named by its purpose.
 type connection struct {
 	name  string
 	conn  *nats.Conn
@@ -58,7 +58,7 @@ func (l Set) BrokerLinks() broker.Links {
 // A Dialer makes links.
 type Dialer struct {
 	Access    Access
-	Overrides map[string]Access // by name; replaces Access for some links
+	Overrides map[string]Access // replaces Access for some links, by the name of the link
 	Version   string            // version of the program
 	// RetryConnect makes Dial return before the links are connected: see [Set.Await]. Without it, Dial fails if the
 	// server is not reachable.
@@ -160,12 +160,11 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 	return options
 }
 
-// Await returns when all links are connected, or with the cause of ctx. The caller must send nothing before. Until the
-// first connection, nats.go buffers messages even if the configured buffer size forbids buffering, and does not know
-// the server's limits.
+// Await returns when each link has connected, or with the cause of ctx. The caller must send nothing before that. Until
+// a link's first connection, nats.go buffers its messages even if the configured buffer size forbids buffering, and
+// does not know the server's limits.
 //
-// If the server rejects the credentials before the first connection, Await returns an error, since the settings are
-// wrong.
+// If the server rejects the first logins of a link, Await returns an error, since the settings are wrong.
 func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 	for _, c := range l {
 		if err := c.await(ctx, log); err != nil {
@@ -175,7 +174,8 @@ func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// await returns when the connection is established, or with the cause of ctx, or if the server rejects the credentials.
+// await returns when the link has connected, with the cause of ctx, or with an error if the server rejects two logins
+// in a row.
 func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	listener := c.conn.StatusChanged(nats.CONNECTED)
 	defer c.conn.RemoveStatusListener(listener)
@@ -183,7 +183,7 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	defer reminder.Stop()
 	poll := time.NewTicker(loginPoll)
 	defer poll.Stop()
-	rejections := 0 // consecutive
+	rejections := 0 // consecutive polls that saw a rejection
 	for changed := listener; !c.conn.IsConnected(); {
 		select {
 		case <-ctx.Done():
@@ -207,7 +207,7 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Errors returns the reasons why links are not connected, by the name of the link.
+// Errors returns the reasons why links are not connected or not logged in, by the name of the link.
 func (l Set) Errors() map[string]string {
 	disconnected := make(map[string]string)
 	for _, link := range l {

@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// login is the state of a link's login. nats.go reads credential files again for each attempt.
+// login is the state of a link's login.
 type login struct {
-	rejection atomic.Pointer[error] // the server's rejection of the last attempt; nil without one
+	rejection atomic.Pointer[error] // the server's rejection of the last login; nil without one
 }
 
 // isRejection reports whether the server rejected a user's credentials.
@@ -22,7 +22,8 @@ func isRejection(err error) bool {
 
 func (l *login) reject(err error) { l.rejection.Store(&err) }
 
-// rejected reports whether the server has rejected the last login, or has announced that it will close the connection.
+// rejected reports whether the server has rejected the last login, or the credentials of the current connection, which
+// it then closes.
 func (l *login) rejected() bool { return l.rejection.Load() != nil }
 
 func (l *login) reset() { l.rejection.Store(nil) }

@@ -14,15 +14,15 @@ import (
 // signal to the process and again to its group.
 const signalWindow = 250 * time.Millisecond
 
-// lifetime is the time from the start to the end of all parts of a broker's process. The first signal or the first
-// failure ends the lifetime.
+// lifetime is the time in which the parts of a broker's process run. The first signal or the first failure ends ctx,
+// and then the parts stop.
 type lifetime struct {
 	ctx            context.Context
 	fail           context.CancelCauseFunc // ends ctx with the cause of the stop
 	running        sync.WaitGroup          // goroutines that end when ctx does
 	signals        context.Context         // ended by a signal, or with the parent
 	restoreSignals func()                  // restores the default handling of signals
-	finished       chan struct{}           // closed by end, when all parts except running have stopped
+	finished       chan struct{}           // closed by end, when all parts except those in running have stopped
 }
 
 // begin begins a lifetime. It catches signals until the call of end.

@@ -38,7 +38,8 @@ type Process struct {
 	spans func() (sent, dropped uint64) // counts the spans; nil without tracing
 }
 
-// Run starts the parts in the picture, from the bottom up, and stops them from the top down.
+// Run opens the port of the probes, then starts the parts in the picture from the bottom up, and stops them from the
+// top down.
 //
 //	           SIGINT, SIGTERM                      probes, page
 //	                  │                                   │
@@ -66,7 +67,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	defer func() { life.end(err) }()
 	ctx := life.ctx
 
-	// The port comes first: a broker that cannot be probed must not change the streams.
+	// A broker that cannot be probed must not change the streams.
 	listener, err := listen(p.Config.HTTPAddr)
 	if err != nil {
 		return p.explainPortInUse(ctx, err)
@@ -153,8 +154,8 @@ func (l *lifetime) run(b *broker.Broker, announce func()) error {
 	return errors.Join(l.failure(), err)
 }
 
-// explainRefusal explains that the embedded server refuses the broker's user or certificate. If the server is external,
-// the broker retries instead.
+// explainRefusal explains the error if the embedded server refuses the broker's user or certificate. With an external
+// server, the links retry instead.
 func (p Process) explainRefusal(err error) error {
 	if !errors.Is(err, nats.ErrAuthorization) && !links.RefusesCertificate(err) {
 		return err
@@ -226,8 +227,8 @@ func listenAddress(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability returns the durability of an acknowledged message, from the configurations of the streams. It ignores
-// streams that it cannot read.
+// durability returns the durability of an acknowledged message, from the configurations of the streams that it can
+// read.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -242,12 +243,12 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 }
 
 // place identifies the location where this broker runs. After a crash, the next broker at the place takes over the
-// lanes of the crashed broker immediately. Two brokers cannot have one place: the directory of the embedded server is
-// locked, and an address of a host has one listener. Only two containers with one host name and separate networks can
-// have one place. Then the container that started later continues without a place. In Kubernetes, the host name is the
-// name of the pod.
+// lanes of the crashed broker immediately. Two brokers have different places: the directory of the embedded server is
+// locked, and an address of a host has one listener. The exception is two containers with one host name and separate
+// networks. Then the container that started later continues without a place. In Kubernetes, the host name is the name
+// of the pod.
 //
-// With HTTP off, or on a port chosen by the system, there is no place.
+// With an external server, and HTTP off or on a port chosen by the system, there is no place.
 func (p Process) place() config.Place {
 	host, err := os.Hostname()
 	if err != nil {

@@ -3,5 +3,5 @@
 // Package broker/client is for programs. A program needs errors that it can distinguish, and a person needs advice. So
 // a [Publisher] names the prefixes of the existing streams if none takes the message. If the server refuses the
 // publish, the Publisher returns immediately instead of waiting for an answer. After the publish, it requests the time
-// at which the stream stored the message: the id and the due time follow from this time.
+// at which the stream stored the message, because this time determines the id and the due time.
 package publisher

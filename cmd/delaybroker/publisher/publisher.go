@@ -37,7 +37,7 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	timeForbidden atomic.Bool // the server refused storedTime; further requests would only fill the server's log
+	timeForbidden atomic.Bool // the last request of storedTime failed; further requests would fill the server's log
 }
 
 // Published describes a message that was accepted.
@@ -160,8 +160,8 @@ func (p *Publisher) explainNoStream(ctx context.Context) error {
 	return err
 }
 
-// storedTime requests the time at which a stream stored a message. It returns false if the user may not request the
-// time, or if the message is not in the stream any more: a broker may already have moved a message of the intake.
+// storedTime requests the time at which a stream stored a message. It returns false without that time: the user may not
+// request the time, the server does not answer, or a broker has already moved the message out of the intake.
 func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
 	if p.timeForbidden.Load() {
 		return time.Time{}, false

@@ -40,16 +40,16 @@ type Apply struct {
 // A Result is the result of a step.
 type Result struct {
 	Step
-	Outcome timer.Outcome // empty if no change was requested
+	Outcome timer.Outcome // empty if no change was requested, or if the request failed
 	Err     error         // error of a failed step
 }
 
 // scheduleKey is the key of a schedule.
 type scheduleKey struct{ name, target string }
 
-// Run plans and executes one step for each schedule of the file, and for each other schedule of its set, one after the
-// other. After a failed step it continues. If it returns an error, it has changed nothing: the error is ErrEmpty, or
-// the reason why it could not list the set.
+// Run plans and executes one step for each schedule of the file and, unless NoRemoval is set, for each other schedule
+// of its set, one after the other. After a failed step it continues. If it returns an error, it has changed nothing:
+// the error is ErrEmpty, or the reason why it could not list the set.
 func (a Apply) Run(ctx context.Context, report func(Result)) error {
 	stale, err := a.staleKeys(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (a Apply) staleKeys(ctx context.Context) (keys []scheduleKey, err error) {
 }
 
 // runStep reads a schedule, plans its step and executes it. The publish expects the entry that was read. If another
-// client has changed it meanwhile, or a round has fired, runStep tries again.
+// client has replaced that entry meanwhile, or a round has fired, runStep tries again.
 func (a Apply) runStep(
 	ctx context.Context, name, target string, plan func(current timer.State, now time.Time) Step,
 ) (r Result) {

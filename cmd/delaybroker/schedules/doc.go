@@ -9,16 +9,16 @@
 // # Ownership of a schedule
 //
 // A file names its set. All entries of the file have the set in Delay-Owner, in every round. Apply changes and removes
-// only schedules of the set. It does not change a schedule of another owner with the same name, and reports it. With
-// --adopt it takes the schedule over.
+// only schedules of the set. If a schedule with the same name and target has another owner, Apply reports the schedule
+// and does not change it. With --adopt it takes the schedule over.
 //
 // # Repeated application
 //
-// A second application of a file does nothing. So all values in a file are absolute: a first time instead of a delay,
-// and a last time instead of a number of rounds. A number of rounds would start the series again at its end, when no
-// entry has the number of past rounds.
+// A second application of the same file must do nothing. Therefore all times in a file are absolute: a first time
+// instead of a delay, and a last time instead of a number of rounds. A number of rounds would start the series again at
+// its end, when no entry has the number of past rounds.
 //
-// A change that keeps the interval keeps the phase. With a new phase, a schedule of fifteen minutes that is deployed
+// A change that keeps the interval keeps the phase. With a new phase, a schedule of fifteen minutes that is changed
 // every ten minutes would never fire. A change starts a new series, as a change by hand does: its rounds count from 1
 // again.
 //

@@ -153,7 +153,7 @@ var keyHints = map[string]string{
 	"<<": "merge keys are not supported: write all keys",
 }
 
-// text returns the text of a scalar as written, or "" if there is none.
+// text returns the text of a scalar as written, or "" without a scalar.
 func (r *reader) text(n *yaml.Node) (text string) {
 	if n == nil {
 		return ""

@@ -65,7 +65,7 @@ func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	return s, len(r.problems) == problems
 }
 
-// moment parses a time. It returns the zero time if there is none.
+// moment parses a time. It returns the zero time without a valid time.
 func (r *reader) moment(name string, n *yaml.Node) time.Time {
 	text := r.text(n)
 	if text == "" {
@@ -79,7 +79,7 @@ func (r *reader) moment(name string, n *yaml.Node) time.Time {
 	return t
 }
 
-// headers parses the user's headers, and the options that every message may have.
+// headers parses the client's own headers, and the headers in options.
 func (r *reader) headers(s *Schedule, n *yaml.Node) {
 	if n == nil {
 		return
@@ -138,13 +138,14 @@ func (s Schedule) incoming(policy message.Policy, set string, now time.Time) mes
 	}
 }
 
-// request returns the timer that a broker would read if the schedule were set now. The schedule must be valid.
+// request returns the timer that a broker would read if the schedule were set now, without its last time. The schedule
+// must be valid.
 func (s Schedule) request(set string, policy message.Policy, now time.Time) entry.Pending {
 	s.Last = time.Time{}
 	return entry.Parse(policy, s.incoming(policy, set, now)).Pending
 }
 
-// hasEnded reports whether the schedule has no further round.
+// hasEnded reports whether the schedule would have no round if it were set now.
 func (s Schedule) hasEnded(want entry.Pending, now time.Time) bool {
 	table := want.Series.Table
 	table.Last = s.Last

@@ -22,11 +22,11 @@ type Action string
 // The kinds.
 const (
 	Same   Action = "same"   // no action: the entry matches the file
-	Ended  Action = "over"   // no action: its last round has passed
+	Ended  Action = "over"   // no action: it has no entry, and no further round
 	Add    Action = "add"    // it does not exist
 	Change Action = "change" // its entry differs from the file
 	Remove Action = "remove" // it is in the set, and no longer in the file
-	Leave  Action = "leave"  // no action, although its entry differs from the file, for the reason in Why
+	Leave  Action = "leave"  // no action, although its entry may differ from the file, for the reason in Why
 )
 
 // A Difference is one difference between a schedule's entry and the file.
@@ -121,8 +121,9 @@ func (p Step) set(owner string, s Schedule, current timer.State, first time.Time
 	return p
 }
 
-// phase returns the first time of a schedule that replaces an entry. An unchanged interval keeps its phase.
-// Otherwise a schedule that is changed more often than it fires would never fire.
+// phase returns the first time of a schedule that replaces an entry, or zero for the next time in the table. An
+// unchanged interval keeps its phase. With a new phase, a schedule that is changed more often than it fires would never
+// fire.
 func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) time.Time {
 	r := current.Entry.Pending
 	switch {
@@ -171,7 +172,7 @@ func differences(want entry.Pending, current timer.State, s Schedule, now time.T
 }
 
 // sameFirst reports whether the entry has the first time of the file. If that time is past, only its phase in the
-// interval counts.
+// interval counts. Without a first time in the file, or with another interval, sameFirst returns true.
 func sameFirst(want, stored entry.Pending, s Schedule, now time.Time) bool {
 	every, first := want.Series.Table.Every, stored.Series.First
 	switch {

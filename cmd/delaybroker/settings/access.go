@@ -12,8 +12,8 @@ import (
 	"delaybroker/cmd/delaybroker/links"
 )
 
-// access converts the settings to options, and applies each option once as a test. So an unusable file is reported
-// immediately, with the name of its setting. Without the test, the connection would be retried for ever.
+// access converts the settings to options. It applies each option with a file once, as a test. So an unusable file is
+// reported immediately, with the name of its setting. Without the test, the broker would try to connect for ever.
 func (s settings) access(p *problems, cliContext natsContext) links.Access {
 	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
@@ -73,7 +73,7 @@ func (s settings) access(p *problems, cliContext natsContext) links.Access {
 }
 
 // inbox returns the option for the inbox prefix. It is not part of access, because DELAY_INBOX_PREFIX also applies to a
-// link with its own context.
+// link whose own context has no inbox prefix.
 func (s settings) inbox(p *problems, cliContext natsContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
@@ -85,9 +85,9 @@ func (s settings) inbox(p *problems, cliContext natsContext) []nats.Option {
 	return []nats.Option{option}
 }
 
-// linkAccess returns the access of the links with their own context. The NATS_* settings belong to another user. So
-// only two settings come from the environment: the servers, if the context names none, and DELAY_INBOX_PREFIX, which is
-// for all links.
+// linkAccess returns the access of the links with their own context. The NATS_* settings belong to another user. So a
+// link takes only two values from the settings: the servers, if its context names none, and DELAY_INBOX_PREFIX, if its
+// context has no inbox prefix.
 func (s settings) linkAccess(p *problems, control natsContext) map[string]links.Access {
 	accesses := make(map[string]links.Access)
 	for _, v := range s.contexts() {
@@ -145,12 +145,13 @@ func expandHome(path string) string {
 	return filepath.Join(home, rest)
 }
 
-// LinksWithContext returns the links with their own context, for checks of the permissions of each user.
+// LinksWithContext returns the links with their own context, for checks of the permissions of each user. It leaves out
+// the page, which reports its missing permissions itself.
 func (c Config) LinksWithContext() []doctor.Link {
 	var result []doctor.Link
 	for _, v := range new(settings).contexts() {
 		link := v.Get("link")
-		if access, found := c.LinkAccess[link]; found && link != "page" { // the page reports its missing permissions itself
+		if access, found := c.LinkAccess[link]; found && link != "page" {
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
 			result = append(result, doctor.Link{Name: link, Setting: v.name(), Connect: connect})

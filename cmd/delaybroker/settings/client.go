@@ -13,12 +13,13 @@ import (
 // Client is the configuration of a command that only publishes or subscribes.
 type Client struct {
 	Access    links.Access
-	Policy    message.Policy // the broker's rules, if it has the same settings
+	Policy    message.Policy // the rules of a broker with the same settings
 	APIPrefix string
 }
 
-// ReadClient reads the environment and reports all problems together, wrapping ErrConfig. It reads only the settings
-// for the broker's subjects. The other settings may be invalid.
+// ReadClient reads the environment and reports all problems together, wrapping ErrConfig. It reports only problems with
+// the connection, DELAY_PREFIX, DELAY_MAX_DELAY and DELAY_JS_DOMAIN. Other settings may be invalid, since they are the
+// broker's.
 func ReadClient() (Client, error) {
 	s := readSettings()
 	var p problems

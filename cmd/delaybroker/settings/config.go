@@ -15,14 +15,14 @@ import (
 	"delaybroker/levels"
 )
 
-// Config is the configuration of the program.
+// Config is the configuration of a broker's process, and of the commands of its operators.
 type Config struct {
-	Broker     broker.Config           // except Log and Place
+	Broker     broker.Config           // without the fields that package process sets, such as Log and Place
 	Access     links.Access            // the address of an embedded server is known only when it runs
-	LinkAccess map[string]links.Access // by name; links with their own context
+	LinkAccess map[string]links.Access // of the links with their own context, by the name of the link
 	Embedded   *embedded.Config        // nil if the server is external
 	HTTPAddr   string                  // empty means no HTTP
-	Page       page.Access             // access to the page
+	Page       page.Access
 	Log        Log
 }
 
@@ -61,8 +61,8 @@ func (s settings) config(p *problems) Config {
 	return c
 }
 
-// brokerConfig reads the settings of a broker.Config, and lets the broker check them. An unparsable value is a problem.
-// Its field keeps the default, or gets a value that the broker refuses.
+// brokerConfig reads the settings of a broker.Config, and lets the broker check them. After a problem, the result is
+// incomplete.
 func (s settings) brokerConfig(p *problems, cliContext natsContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
@@ -126,7 +126,7 @@ func (s settings) parseRules(p *problems, c *broker.Config) {
 	}
 }
 
-// words splits a list. It reports an empty word, which may be a forgotten name or an empty variable.
+// words splits a list. It refuses an empty word, which may be a forgotten name or an empty variable of a template.
 func (p *problems) words(name, value string) []string {
 	for part := range strings.SplitSeq(value, ",") {
 		if value != "" && strings.TrimSpace(part) == "" {
@@ -137,8 +137,8 @@ func (p *problems) words(name, value string) []string {
 	return message.SplitList(value)
 }
 
-// parseAttempts returns zero attempts, the default, if the text has no number for all targets. For an unparsable
-// number, it returns one that the broker refuses.
+// parseAttempts returns the rules for targets, and the number of attempts for all other targets. If the text does not
+// have the latter number, it returns zero, which means the default. For an unparsable number, it returns refusedValue.
 func parseAttempts(s string) (config.RetryLimits, int, error) {
 	rules, fallback, err := config.ParseRetryLimits(s)
 	if fallback == "" {

@@ -17,8 +17,8 @@ type natsContext struct {
 	variable string
 }
 
-// sourceName returns the source of a setting: the variable itself, or the context. For a link with its own context,
-// that is always the context.
+// sourceName returns the source of a setting, for errors: the setting's variable, or the context. For a link with its
+// own context, the source is the context.
 func (c natsContext) sourceName(name string) string {
 	if c.variable == "NATS_CONTEXT" && (isSet(name) || !isSet("NATS_CONTEXT")) {
 		return name
@@ -26,12 +26,13 @@ func (c natsContext) sourceName(name string) string {
 	return name + " in " + c.variable
 }
 
-// takeContext reads the context in s.NATSContext, which the variable selected, and fills in the unset settings. It
-// returns the context, for values without a setting. If the context names no server, it uses fallback. The CLI's
-// *selected* context is ignored: it is a choice for a person's terminal, not for a service.
+// takeContext reads the context in s.NATSContext, and gives its values to the settings without a value. NATSURL becomes
+// fallback if the context names no server either. It returns the context, which also has values without a setting. If
+// s.NATSContext is empty, takeContext changes nothing. Errors name the variable that has the name of the context. The
+// CLI's *selected* context is ignored: it is a choice for a person's terminal, not for a service.
 //
-// takeContext refuses keys that the library does not apply to a connection. A connection without such a key would reach
-// another server or another account.
+// takeContext refuses the keys of a context that [settings.access] does not apply. A connection without such a key
+// would reach another server or another account.
 func (s *settings) takeContext(p *problems, variable, fallback string) natsContext {
 	if s.NATSContext == "" {
 		return natsContext{variable: variable}
@@ -67,8 +68,9 @@ func (s *settings) takeContext(p *problems, variable, fallback string) natsConte
 	return natsContext{c, variable}
 }
 
-// withCurrentLogin returns the settings with the context's current user, password and token. It is called for each
-// login, so a rotated password needs no restart. If the context cannot be read, the settings stay unchanged.
+// withCurrentLogin reads the context again, and returns the settings with its user, password and token. It is called
+// for each login, so a rotated password needs no restart. Values from the environment stay. If the context cannot be
+// read, all values stay.
 func (s settings) withCurrentLogin(cliContext natsContext) settings {
 	if s.NATSContext == "" {
 		return s
@@ -85,16 +87,16 @@ func (s settings) withCurrentLogin(cliContext natsContext) settings {
 		{&s.NATSPassword, cliContext.Password, current.Password},
 		{&s.NATSToken, cliContext.Token, current.Token},
 	} {
-		if *login.setting == login.previous { // otherwise the value is from the environment
+		if *login.setting == login.previous { // the value is not from the environment
 			*login.setting = login.next
 		}
 	}
 	return s
 }
 
-// readContext finds a context by its name, or by its path if that ends in .json.
+// readContext reads a context by its name, or by its path, which ends in .json.
 //
-// The library has no function that only reads a context: it connects. So it gets a dialer that never dials. A real
+// The library has no function that only reads a context: it also connects. So it gets a dialer that never dials. A real
 // connection by the library would have three faults. The context would override the environment, a missing credentials
 // file would be retried for ever, and a user without a password would not count as a token, as it does in the CLI.
 func readContext(name string) (natscontext.Settings, error) {

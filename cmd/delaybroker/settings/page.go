@@ -83,7 +83,8 @@ func (p *problems) tokens(name, value string) []page.Token {
 	return tokens
 }
 
-// isLoopback reports whether only this host can reach a listen address.
+// isLoopback reports whether a listen address is a loopback address, which only this host can reach. Any name other
+// than localhost counts as public.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -11,7 +11,7 @@ func (c Config) ProbeURL() string {
 	return probeURL(c.HTTPAddr)
 }
 
-// ReadProbeURL reads only DELAY_HTTP_ADDR: a request to the probes needs no other setting.
+// ReadProbeURL returns the URL for probes. It reads only DELAY_HTTP_ADDR, so other settings may be invalid.
 func ReadProbeURL() (url string, err error) {
 	s := readSettings()
 	var p problems
@@ -24,7 +24,6 @@ func ReadProbeURL() (url string, err error) {
 }
 
 // PageURL returns the URL of the page of a broker with this listen address, on its own host. It is "off" without HTTP.
-// Terminals make the URL a link.
 func PageURL(listen string) string {
 	if listen == wordOff {
 		return listen

@@ -26,8 +26,8 @@ type problem struct {
 	err  error  // contains the name, too
 }
 
-// problems collects all invalid settings, so that a user can correct all of them after one start. Its methods parse a
-// value. If a value is invalid, the method notes the reason and returns a harmless value.
+// problems collects all invalid settings, so that a user can correct all of them after one start. A method that parses
+// a value notes the reason if the value is invalid. Its result is then not usable.
 type problems []problem
 
 // refuse notes a problem with a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
@@ -40,8 +40,8 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...))})
 }
 
-// checkBroker lets the broker check its configuration, and notes its problems under the variables' names. It ignores
-// variables that already have a problem.
+// checkBroker lets the broker check its configuration. It notes each problem with a field under the variable that sets
+// the field, unless that variable already has a problem. Variables are by field.
 func (p *problems) checkBroker(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
 	_, err := c.Complete()
@@ -91,8 +91,8 @@ func (p problems) err() error {
 	return fmt.Errorf("%w:\n%w", ErrConfig, errors.Join(errs...))
 }
 
-// refusedValue is a value that the broker refuses for any numeric field. It replaces zero, which the broker would take
-// for the default.
+// refusedValue is a value that the broker refuses for each field that gets it. It replaces zero, which the broker would
+// take for the default.
 const refusedValue = -1
 
 // duration parses a duration for a field of the broker, which checks the bounds. It returns zero, the default, for an
@@ -140,7 +140,8 @@ func parseSetting[T any](p *problems, name, value string, parse func(string) (T,
 	return v
 }
 
-// number parses a whole number for a field of the broker, which checks the bounds.
+// number parses a whole number for a field of the broker, which checks the bounds. It returns refusedValue for zero and
+// for an unparsable value.
 func number(value string) int {
 	n, err := strconv.Atoi(value)
 	if err != nil || n == 0 {
@@ -176,7 +177,7 @@ func (p *problems) bytes(name, value string) int64 {
 	return int64(n)
 }
 
-// oneOf checks that a value is one of the allowed values. It also returns a value that is not allowed.
+// oneOf refuses a value that is not allowed. It returns the value in both cases.
 func (p *problems) oneOf(name, value string, allowed ...string) string {
 	if !slices.Contains(allowed, value) {
 		p.refuse(name, value, "want one of %s", strings.Join(allowed, ", "))

@@ -15,8 +15,7 @@ import (
 var injectedName = regexp.MustCompile(
 	`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// settingOf maps variables of other programs to settings of this program. Without a warning about such a variable, the
-// broker might embed a server although the user named another server.
+// settingOf maps variables of other programs to settings of this program.
 var settingOf = map[string]string{
 	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL",
 	"NATS_SERVER_URL": "NATS_URL", "NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL",
@@ -40,7 +39,8 @@ type UnknownName struct {
 }
 
 // unknownNames finds the variables that may be misspelt settings. Such a variable causes a warning and not an error,
-// because other programs may use variables with the prefix DELAY_.
+// because it may belong to another program. Environ has the form of os.Environ, and known has the names of all
+// settings.
 func unknownNames(environ, known []string) []UnknownName {
 	var unknown []UnknownName
 	set := make(map[string]bool)
@@ -51,7 +51,7 @@ func unknownNames(environ, known []string) []UnknownName {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		if meant := settingOf[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+meant] {
-			// If the setting is set too, the variable belongs to another program.
+			// If the setting is set too, the variable is not in its place.
 			unknown = append(unknown, UnknownName{name, meant})
 			continue
 		}

@@ -48,7 +48,7 @@ func (b *Bar) Step() {
 	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", DrawPart(b.steps, b.total, width), b.steps, b.total, b.noun)
 }
 
-// DrawPart draws the finished part of a total, as a bar of width characters.
+// DrawPart draws the finished part of a total, as a bar of width characters. The total must not be zero.
 func DrawPart(steps, total, width int) string {
 	filled := min(width, steps*width/total)
 	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)

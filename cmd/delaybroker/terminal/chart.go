@@ -14,14 +14,15 @@ const (
 	chartColumns      = 4
 )
 
-// A Chart is a table of numbers with a bar for each.
+// A Chart is a table of numbers of messages, with a bar for each number.
 type Chart struct {
 	*Sheet
 	largest uint64
 	width   int // width of the longest bar
 }
 
-// Chart returns a chart for these numbers of messages. If exact is set, no number has an error.
+// Chart returns an empty chart, scaled to these numbers of messages. If exact is set and no number has an error, the
+// chart has no column ±.
 func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	c := &Chart{width: defaultChartWidth, largest: 1, Sheet: p.Sheet([]Column{
 		{Name: "due from"}, {Name: "messages"}, {Name: "±", Drop: 2}, {Name: "chart", Drop: 1}})}
@@ -57,7 +58,8 @@ func (c *Chart) AddRow(name string, n inspect.Amount, show bool) {
 	c.Add(name, n.Messages, maxError, c.bar(n.Messages))
 }
 
-// bar returns a bar with a length proportional to the number, in eighths of a character. It is empty only for zero.
+// bar returns a bar with a length proportional to the number, in eighths of a character. A number above zero has at
+// least one eighth. Without room for bars, the bar is empty.
 func (c *Chart) bar(n uint64) string {
 	if c.width < minChartWidth {
 		return ""

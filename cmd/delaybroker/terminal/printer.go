@@ -27,7 +27,7 @@ type Printer struct {
 	failure  error
 }
 
-// Failure returns the first write error of Out. An endless command checks it.
+// Failure returns the first write error of Out. A command with endless output ends at this error.
 func (p *Printer) Failure() error { return p.failure }
 
 // Printf writes to Out.

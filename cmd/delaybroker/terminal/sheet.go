@@ -9,7 +9,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A Column is a column of a Sheet. If the terminal is too narrow, columns are narrowed and then left out.
+// A Column is a column of a Sheet. If the terminal is too narrow, columns are narrowed. If even that does not suffice,
+// columns are left out.
 type Column struct {
 	Name   string
 	Drop   int  // the column with the highest value is left out first; zero for never
@@ -18,8 +19,8 @@ type Column struct {
 	Hidden bool // not shown
 }
 
-// A Sheet is a table that fits the terminal. If the output is not a terminal, it has all columns, uncut, and one line
-// for each row.
+// A Sheet is a table that fits the terminal. If the output is not a terminal, it has all columns that are not hidden,
+// without narrowing, and one line for each row.
 type Sheet struct {
 	printer *Printer
 	columns []Column
@@ -98,7 +99,8 @@ func (s *Sheet) visible() (keep, widths []int) {
 	return keep, make([]int, len(s.columns))
 }
 
-// fit returns the columns that are shown in a terminal of this width. A narrowed column has a width above zero.
+// fit returns the columns that are shown in a terminal of this width, and the width of each narrowed column. All other
+// widths are zero.
 func (s *Sheet) fit(width int) (keep, widths []int) {
 	keep, widths = s.visible()
 	rows, natural := append(slices.Clone(s.rows), s.footer), make([]int, len(s.columns))
