@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// StoreCursor stores the position up to which the timers' stream has been read, and waits for the answer. A former
-// owner may overwrite the cursor of the present one with a lower position. That costs only time.
+// StoreCursor stores a cursor, and removes the earlier cursors. A former owner of the lane may overwrite the present
+// owner's cursor with a lower one. Then the next owner reads some entries again.
 func (s *Stream) StoreCursor(ctx context.Context, c timer.Cursor) error {
 	subject := s.Policy.Names.TimersCursor()
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
@@ -27,14 +27,13 @@ func (s *Stream) StoreCursor(ctx context.Context, c timer.Cursor) error {
 	return err
 }
 
-// ReadCursor reads the stored cursor. The cursor is zero if none is stored.
+// ReadCursor reads the stored cursor. The result is zero if none is stored.
 func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {
 	c, _, err := s.readCursor(ctx)
 	return c, err
 }
 
-// readCursor reads the stored cursor and its entry. Both are zero if none is stored. errCursor is returned if the last
-// entry is not a valid cursor.
+// readCursor also returns the entry of the cursor. If that entry is not a broker's cursor, the error is errCursor.
 func (s *Stream) readCursor(ctx context.Context) (c timer.Cursor, in message.Incoming, err error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

@@ -16,7 +16,8 @@ const (
 	armWait      = 10 * time.Second
 	roundArmWait = time.Second
 	// readAhead is the time before the due time at which the entry of a marker's timer is read. It leaves time for a
-	// request to a replica, and then one to the leader. Timers that are due within readWindow are read in one request.
+	// request to a replica, and then one to the leader. The read begins at a multiple of readWindow, so that one request
+	// reads many timers.
 	readAhead  = 2500 * time.Millisecond
 	readWindow = 500 * time.Millisecond
 	// If another message of this process has claimed a timer, the worker examines the timer again after ClaimRetry.
@@ -40,7 +41,7 @@ const (
 	Default            Kind = iota // the worker decides as about any other message
 	Hold                           // wait until Step.At
 	BackOff                        // wait for a backoff, which grows with each try
-	Repeat                         // repeat a request that had no answer, or no conclusive answer
+	Repeat                         // repeat the last request after a while: it failed, or its effect is unknown
 	Examine                        // read the entry from a replica if Alarm.Fresh; otherwise the state from the leader
 	Claim                          // store the firing
 	ReadEarlierEntries             // read whether the earlier rounds are settled; for a debounced set, when its run began
@@ -117,15 +118,12 @@ func (a Answer) wins(generation uint64) bool {
 	return a.outcome() == jsapi.Stored && a.Ack.Sequence > generation
 }
 
-// refusal reports whether the publish is certainly not stored.
-func (a Answer) refusal() bool { return a.outcome().NotStored() }
-
 // unclear reports whether an entry may have been stored, by this publish or by another one.
 func (a Answer) unclear() bool {
-	return !a.refusal() || a.outcome() == jsapi.Conflict || a.outcome() == jsapi.Undecided
+	return !a.outcome().NotStored() || a.outcome() == jsapi.Conflict || a.outcome() == jsapi.Undecided
 }
 
-// Claimed records the answer to the publish of Stream.Firing, and reports whether a firing is stored.
+// Claimed records the answer to the publish of Stream.Firing, and reports whether our firing is certainly stored.
 func (a *Alarm) Claimed(answer Answer) (won bool) {
 	switch {
 	case answer.wins(a.Generation) && a.firing == missedRound:
@@ -158,7 +156,7 @@ func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 		return Step{Kind: Examine}
 	}
 	next := Step{Kind: BackOff}
-	if answer.refusal() && answer.outcome() != jsapi.Undecided {
+	if answer.outcome().NotStored() && answer.outcome() != jsapi.Undecided {
 		next.Reason = answer.Ack.Description
 	}
 	return next
@@ -171,7 +169,7 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 		a.Entry, a.Keep, a.Outcome = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
 		// The outcome is already recorded, or a client has set or cancelled the timer. If another alarm has recorded the
-		// outcome, that alarm counts the missed occurrences. The settled entries must be removed.
+		// outcome, that alarm counts the missed occurrences.
 		a.Outcome, a.Skipped = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}

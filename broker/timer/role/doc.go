@@ -13,7 +13,7 @@
 //
 // The worker calls Alarm.Next before its own decisions, and carries out the returned steps. It passes each answer to a
 // function of this package (AfterClaim, AfterOutcome, AfterRemoval, Copied, Examined), which returns the next step.
-// These functions change only the alarm, and send no request to NATS.
+// These functions send no request to NATS.
 //
 // # The stream
 //
@@ -25,20 +25,19 @@
 //
 // # Reads
 //
-//   - A marker has no body. Two and a half seconds before the timer is due, its entry is read from any replica,
-//     together with the entries of up to 255 other timers (ReadCopies).
-//   - The worker asks replicas in two cases: a claim later proves the answer, or a wrong answer does no harm to a
-//     removal. See Copied and RemoveEntries. After a request without an answer, the worker asks no replica for a
-//     second, and for twice as long after each further such request, up to a minute. Meanwhile, it reads due timers
-//     from the leader. A longer first backoff was tried: when 100,000 rounds were due at the same time, a busy server
-//     answered too late, and 60,000 reads from the leader made the server busier.
-//   - After an ambiguous answer, the state is in doubt. Only a read of the subject's last entry ends the doubt.
+//   - A marker has no body. Up to three seconds before the timer is due, its entry is read from any replica, together
+//     with the entries of up to 255 other timers (ReadCopies). If memory is short, the entry is read when the timer is
+//     due.
+//   - The worker asks replicas only where an old answer does no harm: see Copied and RemoveEntries. During a backoff
+//     after a request without an answer, it reads due timers from the leader. A longer first backoff was tried: when
+//     100,000 rounds were due at the same time, a busy server answered too late, and 60,000 reads from the leader made
+//     the server busier.
+//   - After an ambiguous answer, the state is in doubt. Only a read from the leader ends the doubt.
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
-//     the earlier rounds, the worker does not read them (KnowsEarlierRounds). If it has not, the worker reads them
-//     before the round is due. If the worker reads a round from the leader, one read returns the round's entry and
-//     usually proves that no entry is left before that entry (ReadRoundState). Then only that entry is removed. When a
-//     level has stored a round's marker, the worker removes no entries. It removes them when the previous round is
-//     settled.
+//     the earlier rounds, the worker does not read them (KnowsEarlierRounds). Otherwise, it reads them before the round
+//     is due. If the worker reads a round from the leader, one read returns the round's entry and usually proves that
+//     no earlier entry is left (ReadRoundState). Then only that entry is removed. When a level has stored the marker of
+//     the next round, the entry of a fired round stays until that round is settled.
 //
 // # Tried and rejected
 //

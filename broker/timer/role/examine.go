@@ -13,7 +13,8 @@ import (
 )
 
 // ReadState reads the state of a generation from the leader of the stream: the last entry of its subject. If a client
-// has published an entry after the generation's firing, ReadState returns the firing or its outcome instead.
+// has published over the generation's firing, ReadState returns the firing or its outcome instead, or an unproven entry
+// in the place of the firing.
 func (s *Stream) ReadState(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	last, err := store.LastEntry(ctx, s.Entries(), subject, generation)
 	if err == nil && last.Entry.Kind != entry.Fired && last.Entry.Fires(generation) {
@@ -28,7 +29,7 @@ func (s *Stream) ReadState(ctx context.Context, subject string, generation uint6
 		return timer.State{}, err
 	case e.Kind == entry.Unproven:
 		return firing, nil
-	case !e.Fires(generation):
+	case !e.Fires(generation): // the firing was removed, or never stored
 		return last, nil
 	case e.Kind != entry.Fired:
 		return s.roundState(ctx, firing, subject, generation)
@@ -106,8 +107,8 @@ func mayHideFiring(last timer.State, generation uint64) bool {
 }
 
 // entryAfter reads the entry of a subject that directly follows a sequence. Last is the last entry of the subject, as
-// read before. If the firing does not directly follow its generation, the firing was removed or never stored. If no
-// entry follows, entryAfter returns errDeposed. Either the leader lacks the last entry, or that entry was just removed.
+// read before. If no entry follows, entryAfter returns errDeposed. Either the leader lacks the last entry, or that
+// entry was just removed.
 func (s *Stream) entryAfter(
 	ctx context.Context, subject string, sequence uint64, last timer.State,
 ) (timer.State, error) {
@@ -159,8 +160,9 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 }
 
 // judge returns the next step of a timer, given its state. Instance is the id of this instance. ClaimTimeout is the
-// time for which a firing is left to the instance that stored it. A deposed leader may return an older entry, or none;
-// judge does not accept such a state as proof.
+// time for which a firing is left to the instance that stored it. If the stream ends below the generation, the leader
+// may be deposed. Then judge waits for State.EndConfirmed, unless the stream was created after the generation was
+// stored.
 func (a *Alarm) judge(
 	found timer.State, instance string, now time.Time, claimTimeout time.Duration,
 ) Step {

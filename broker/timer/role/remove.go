@@ -15,11 +15,12 @@ import (
 // entries before r.Entry must stay: see the method stays. If one of them is the entry of a round, r.Entry stays as
 // well, and RemoveEntries returns errUnsettled.
 //
-// If r.Firing is known, the generation and its firing are removed without a read. If r.Cancelled is known and r.Keep is
-// true, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain set, that
-// set is removed. Older entries that are still stored are removed with the cancel.
+// If r.Firing is known, the generation is removed without a read, and so is the firing if an outcome follows it. If
+// r.Cancelled is known and r.Keep is true, a replica's copy of the cancelled entry replaces the reads from the leader.
+// If the copy is a plain set, only that set is removed. Older entries that are still stored are removed with the
+// cancel.
 //
-// EarlierRemoved reports whether no entry of the subject is left before r.Entry.
+// EarlierRemoved reports whether no entry of the subject is left before r.Entry; with r.OnlyEntry, it is always true.
 func (s *Stream) RemoveEntries(
 	ctx context.Context, subject string, generation uint64, r Removal,
 ) (earlierRemoved bool, err error) {

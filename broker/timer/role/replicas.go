@@ -18,9 +18,9 @@ const (
 	// copiesTimeout is the timeout of a request to a replica. It is less than readAhead, so that the leader can be asked
 	// before the due time.
 	copiesTimeout = 2 * time.Second
-	// After a request without an answer, no request to a replica is sent for minCopiesBackoff. Each further request
-	// without an answer doubles that backoff, up to maxCopiesBackoff, until a replica answers. The first backoff is short:
-	// while thousands of timers fire, a server answers late, and reads from the leader are slower still.
+	// After a failed request, no request to a replica is sent for minCopiesBackoff. Each further failure doubles that
+	// backoff, up to maxCopiesBackoff, until a replica answers. The first backoff is short: while thousands of timers
+	// fire, a server answers late, and reads from the leader are slower still.
 	minCopiesBackoff = time.Second
 	maxCopiesBackoff = time.Minute
 
@@ -32,13 +32,13 @@ const (
 	headerRoom = 64 << 10
 )
 
-// ErrNoCopies is returned by ReadCopies, without a request, if the replicas did not answer a recent request.
+// ErrNoCopies is returned by ReadCopies if it sends no request: see CopiesBackoff.
 var ErrNoCopies = errors.New("the replicas of the timers' stream do not answer")
 
 // copiesBackoff is the backoff after a replica has not answered. It is safe for concurrent use. All times are local.
 type copiesBackoff struct {
 	mu     sync.Mutex
-	length time.Duration // of the last backoff; zero after an answer
+	length time.Duration // of the last backoff; zero before a failure, and after an answer
 	until  time.Time     // the end of the last backoff
 }
 

@@ -32,7 +32,7 @@ func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.un
 // Resealed returns the number of entries that the pass has resealed, and the error that made it stop; nil for none.
 func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
 
-// MustReseal reports whether an entry is pending and sealed with an earlier key, and so must be resealed.
+// MustReseal reports whether an entry is pending or paused, and sealed with an earlier key.
 func (s *Stream) MustReseal(e entry.Entry, in message.Incoming) bool {
 	return e.PendingOrPaused() && entry.ClaimsBroker(s.Policy, in) &&
 		s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
@@ -79,7 +79,7 @@ func (p *seals) checkKey(
 const maxUnknownKeys = 8
 
 // reseal replaces an entry by an entry with the same content, sealed with the first key. Stored is false if the given
-// entry is not the last one of its subject any more, or need not be resealed.
+// entry is not the last one of its subject any more, or if entry.Reseal refuses it.
 func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (stored bool, err error) {
 	last, err := s.API.Last(ctx, s.Name(), subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != sequence {

@@ -85,9 +85,9 @@ func (a *Alarm) oldestKept() uint64 {
 
 // ReadRun reads the first set of the run of a debounced set, and the time at which the first set was stored.
 //
-// The worker may remove entries while ReadRun reads them. If an entry ended a run, the worker removes all entries
-// before that entry first. So if the first set is still stored after the reads, ReadRun has missed no such entry. The
-// last request checks this.
+// The worker may remove entries while ReadRun reads them. Before the worker removes an entry that ended a run, it
+// removes all entries before that entry. So if the first set is still stored after the reads, ReadRun has missed no
+// such entry. The last request checks this.
 func (s *Stream) ReadRun(
 	ctx context.Context, subject string, generation uint64,
 ) (first uint64, at time.Time, err error) {

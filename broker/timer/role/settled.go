@@ -39,9 +39,9 @@ func (s *settledRounds) Removed(a *Alarm, earlierRemoved bool) {
 	s.rounds[a.nextEntry] = earlierEntries{a.At.UnixNano(), earlierRemoved}
 }
 
-// KnowsEarlierRounds reports whether this process has settled the earlier rounds of a series. If it has settled them,
-// the alarm records this. If the stream was deleted or restored in the meantime, the same generation may belong to
-// another entry. Then the stored time of the replaced entry differs.
+// KnowsEarlierRounds reports whether this process has settled the rounds before the alarm's round. If so, the alarm
+// records this. If the stream was deleted or restored in the meantime, the same generation may belong to another entry.
+// Then the stored time of the replaced entry differs.
 func (s *settledRounds) KnowsEarlierRounds(a *Alarm) bool {
 	s.mu.Lock()
 	earlier, ok := s.rounds[a.Generation]

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Instance string // the id of this instance, which firings contain
 	Policy   message.Policy
-	History  time.Duration // the time for which the outcome of a timer is kept; zero if outcomes are not kept
+	History  time.Duration // the time for which an outcome or a cancel is kept; zero if none is kept
 	Reserve  int           // the number of bytes that the stream's max_msg_size leaves for the broker's headers
 
 	API jsapi.Client
@@ -29,7 +29,7 @@ type Config struct {
 	// Publish publishes a message into the stream, and returns the stream's answer. It ignores answers of other streams.
 	Publish      func(context.Context, *nats.Msg) jsapi.Reply
 	Scan         lane.Scan                           // the template of the sweep's scans, with their connection
-	ClaimTimeout func(instance string) time.Duration // the time for which only the instance handles its stored firing
+	ClaimTimeout func(instance string) time.Duration // the time for which a firing is left to its instance
 	ReadKeys     func(local time.Time)               // requests that the broker reads its secrets soon
 }
 
@@ -88,10 +88,10 @@ func (s *Stream) EntryAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	return a
 }
 
-// FiringAlarm returns the alarm of a firing that was stored before this instance owned the lane; nil for any other
-// entry. A crash may have come between the removal of the set and the removal of the firing, or a client may have
-// published over the firing. The worker examines this alarm like the alarm of a marker. The sweep would find the firing
-// too, but so late that the target's stream would not recognise a duplicate.
+// FiringAlarm returns the alarm of a firing; nil for any other entry. The worker needs it only for a firing that was
+// stored before this instance owned the lane. A crash may have come between the removal of the set and the removal of
+// the firing, or a client may have published over the firing. The worker examines this alarm like the alarm of a
+// marker. The sweep would find the firing too, but so late that the target's stream would not recognise a duplicate.
 func (s *Stream) FiringAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	if e.Kind != entry.Fired {
 		return nil
@@ -134,9 +134,9 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 			"free for the broker's headers (generation %d; the entry before it is replaced)", size, s.Reserve, a.Generation)
 }
 
-// Firing returns the entry to store when a timer is due. The entry records the firing. For a series, the entry is also
-// the set of the next round; if the present round was missed, the entry is only the set of the next round. Firing
-// returns nil if the last round was missed: then the timer is settled.
+// Firing returns the entry to store when a timer is due. The entry records the firing and, for a series, sets the next
+// round, if there is one. If a missed round does not fire, the entry only sets the next round. If such a round is the
+// last one, Firing returns nil: the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
 	a.firing = lastFiring
 	t := a.pending(r)

@@ -14,8 +14,8 @@ import (
 const (
 	// sweepLate is the minimum lateness of the timers that a pass returns: their lanes have this time to fire them.
 	sweepLate = time.Minute
-	// The pause between two passes is sweepShare times the duration of the earlier pass, so that passes take a hundredth
-	// of the time. The pause is at least minSweepPause and at most maxSweepPause.
+	// The pause between two passes is sweepShare times the duration of the earlier pass, at least minSweepPause and at
+	// most maxSweepPause.
 	sweepShare                   = 100
 	minSweepPause, maxSweepPause = time.Minute, time.Hour
 	sweepBatchSize               = 256
@@ -80,13 +80,13 @@ func (s *Sweep) End(p Pass, local time.Time) {
 // Pass is the result of a pass.
 type Pass struct {
 	Err         error
-	earliestDue time.Time     // the earliest due time of the timers that were not overdue; zero for none
+	earliestDue time.Time     // the earliest time given to postpone; zero for none
 	took        time.Duration // the duration of the pass, without its waits for batches and reseals
 
 	seals seals
 }
 
-// Batch holds timers that a pass has found. The pass continues when the alarms of all of them have ended.
+// Batch holds timers that a pass has found.
 type Batch struct {
 	Timers    []Overdue
 	remaining atomic.Int64  // number of alarms that have not ended
@@ -101,7 +101,8 @@ func (b *Batch) endOne() {
 	}
 }
 
-// Overdue is a timer that no lane has fired, or a cancel or an outcome that was kept long enough: see Config.History.
+// Overdue is a timer that no lane has fired or settled in time, or a cancel or an outcome that was kept long enough:
+// see Config.History.
 type Overdue struct {
 	Alarm   *Alarm
 	Request message.Request
@@ -155,7 +156,7 @@ func (s *Stream) Pass(ctx context.Context, cutoff time.Time, handle func(*Batch)
 	return end
 }
 
-// postpone records the due time of a timer that a later pass must handle.
+// postpone records the deadline of an entry that a later pass must handle.
 func (p *Pass) postpone(due time.Time) {
 	if p.earliestDue.IsZero() || due.Before(p.earliestDue) {
 		p.earliestDue = due
