@@ -258,7 +258,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 	})
 }
 
-// TestOperationsOfVerbs: each verb makes the number of reads and publishes that package service documents.
+// TestOperationsOfVerbs: each verb makes the number of reads and publishes that package store documents.
 func TestOperationsOfVerbs(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

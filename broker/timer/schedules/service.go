@@ -62,7 +62,7 @@ func NewService(cfg Config) *Service {
 }
 
 // Run answers requests until ctx ends. Then it answers the requests that it has received, for at most the grace period.
-// Without the permission to subscribe, it logs an error and returns.
+// If it cannot subscribe, it logs an error and returns.
 func (s *Service) Run(ctx context.Context) {
 	if err := s.requests.Subscribe(queueGroup, s.Rules.Subjects()...); err != nil {
 		s.Log.Error("cannot subscribe to schedule requests; this instance answers none (DELAY_SCHEDULES)", "err", err)

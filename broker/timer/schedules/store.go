@@ -160,7 +160,7 @@ func (a *attempt) isOwn(st subjectState) bool {
 
 // subjectState is the state of a schedule's subject.
 type subjectState struct {
-	pendingGeneration uint64    // the generation if the schedule is pending or paused; zero if the schedule has ended
+	pendingGeneration uint64    // generation, if the schedule is pending or paused; otherwise zero
 	generation        uint64    // the sequence by which a client knows the schedule; for a series, that of its first round
 	setAt             time.Time // when that generation was stored
 	token             string    // the token of the request in the last entry

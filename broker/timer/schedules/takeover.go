@@ -25,8 +25,8 @@ const (
 	takeOverPrefix = "of "
 )
 
-// TakeOver moves schedules from a stream of the server to the broker. Each occurrence fires once, by the server or by
-// the broker. A schedule is moved in these steps:
+// TakeOver moves schedules from a stream of the server to the broker. Unless a take-over is interrupted, no occurrence
+// fires twice. A schedule is moved in these steps:
 //
 //  1. Unless the broker has a schedule of the subject, the take-over stores the schedule in the broker, for the
 //     server's next firing. If that firing is less than margin ahead, the schedule is left to the next take-over.

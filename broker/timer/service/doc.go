@@ -24,7 +24,7 @@
 // that list or change many timers or read all lanes, and four workers.
 //
 // A tenant is the first token of the targets. A tenant may occupy at most three quarters of the workers of the first
-// queue, and one worker of the second. Tenants take turns, so a tenant waits for at most one request of each other
-// tenant. If a queue is full, a request of the tenant with the most waiting requests is refused as busy. A request that
-// has waited for half of its timeout is refused, too. A refused request has changed nothing.
+// queue, and one worker of the second. Tenants take turns, so at most one request of each other tenant begins before a
+// tenant's next request. If a queue is full, a request of the tenant with the most waiting requests is refused as busy.
+// A request that has waited for half of its timeout is refused, too. A refused request has changed nothing.
 package service

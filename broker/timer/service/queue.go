@@ -42,8 +42,8 @@ func newQueue(maxWaiting, share int) *queue {
 	return q
 }
 
-// put adds a request. If the queue is full, put returns the refused request: this one, or the last one of a tenant that
-// has more waiting requests.
+// put adds a request. If the queue is full, put returns the refused request: the last one of the tenant with the most
+// waiting requests, r included.
 func (q *queue) put(r request) (refused request, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,7 +24,7 @@ const maxWord = 128
 type RequestBody struct {
 	// About one timer.
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
-	Token      string    `json:"word,omitempty"`       // the request's token: a repetition has the same result
+	Token      string    `json:"word,omitempty"`       // identifies the request, so that the client can repeat it
 	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
 	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
 	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round

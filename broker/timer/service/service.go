@@ -23,8 +23,8 @@ import (
 
 const (
 	// maxOne is the maximum number of concurrent requests about one timer. Each request may have its timer's body in
-	// memory, and all bodies together have at most bodyRoom bytes. So for a large max_payload the maximum is lower, but at
-	// least minOne.
+	// memory. So for a large max_payload, the maximum is lower: all bodies have at most bodyRoom bytes together, unless
+	// that allows fewer than minOne requests.
 	maxOne   = 64
 	minOne   = 8
 	bodyRoom = 64 << 20
@@ -131,7 +131,7 @@ func oneWorkers(maxPayload int64) int {
 }
 
 // Run answers requests until ctx ends. Then it answers the requests that it has received, for at most the grace period.
-// Without the permission to subscribe, it logs a warning and returns.
+// If it cannot subscribe, it logs a warning and returns.
 func (s *Service) Run(ctx context.Context) {
 	s.started = time.Now().UTC() // the start time in answers to "nats micro"
 	if err := s.listen(); err != nil {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// publishTimeout is the timeout of a publish. After a timeout, the attempt reads the last entry.
+	// publishTimeout is the timeout of a publish.
 	publishTimeout = time.Second
-	// retryInterval is the time between two reads, or two publishes.
+	// retryInterval is the wait before a read or a publish is repeated.
 	retryInterval = 50 * time.Millisecond
 )
 
@@ -44,7 +44,7 @@ const (
 )
 
 // Attempt repeats a change of a timer's subject until the outcome is certain. It reads the last entry, publishes in
-// place of that entry, and reads again if the stream's answer does not show which entry is stored.
+// place of that entry, and reads again if the stream's answer does not show the outcome.
 type Attempt struct {
 	Timers      *Timers
 	Subject     string
@@ -58,9 +58,9 @@ type Attempt struct {
 	expected    uint64 // the generation that the last such publish expected
 }
 
-// Run returns nil once the outcome is certain. If ctx ends first, Run returns the reason why the attempt has not
-// published, or nil after a publish that may be stored. If publishFirst is set, the first publish comes before the
-// first read.
+// Run carries out the change. It returns nil if the outcome is certain, or if ctx ends after a publish that may be
+// stored. Otherwise, it returns the error of a rule or, at the end of ctx, the last failure; nil if there was none. If
+// publishFirst is set, the first publish comes before the first read.
 func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error {
 	if publishFirst {
 		if done, err := a.publish(ctx, rules, a.Generation); done {

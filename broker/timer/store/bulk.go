@@ -59,7 +59,7 @@ func (d *BulkResult) Add(later BulkResult) {
 }
 
 // Bulk changes the timers of one page. It changes only generations up to Page.UpTo. A moved timer has a higher
-// generation, so a repeated page moves no timer twice.
+// generation, so a page that is repeated with the same UpTo moves no timer twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	if b.Verb == timer.Move && b.By == 0 {
 		return BulkResult{}, Refusef(CodeBadRequest, "by is missing: want a duration, such as 5m or -5m")

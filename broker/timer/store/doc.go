@@ -14,13 +14,11 @@
 //
 // # Every answer is final, or unknown
 //
-// The answer of the stream's leader to a publish is final: see package timer. If this answer is missing, or if a
-// deposed leader has refused the publish, the stream shows the outcome: the request's entry and the later entries of
-// the same timer contain the request's ID. If another client has published over the entry without an expected
-// generation, the entry right behind the generation shows the outcome. If no entry shows the outcome any more, the
-// answer is unknown. After an error, nothing was changed.
-//
-// The generation of a timer is the sequence of the entry that set it.
+// An acknowledgement of a publish is final: see package timer. If the answer is missing, or is a refusal by a leader
+// that may be deposed, the stream shows the outcome: the request's entry and the later entries of the same timer
+// contain the request's ID. If another client has published over the entry without an expected generation, the entry
+// right behind the generation shows the outcome. If no entry shows the outcome any more, the answer is unknown. After
+// an error, nothing was changed.
 //
 // # Which clock counts
 //
@@ -42,7 +40,9 @@
 //	cancel of another generation          2          1
 //	cancel of a future generation         3          1
 //	move                                  3          1         one for the leader's time, one for the due time
-//	fire                                  1          1
+//	fire                                  2          1         one for the leader's time
+//
+// A move or a fire saves the read of the time if the leader was asked at most leader.Trust before.
 //
 // A page takes one read of the stream's state, one consumer for each filter, and one read for each timer, which shows
 // whether the timer was replaced; 64 of these reads run at a time. A consumer has only one filter: with two, the server

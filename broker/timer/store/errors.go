@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrLeader is returned if the stream has no leader that a majority follows: such a leader may return an old state.
+// ErrLeader is returned if no majority follows the answering leader, or its answer is about another subject.
 var ErrLeader = errors.New("the stream of timers has no leader that a majority follows")
 
 // ErrSecret is returned if a change needs a sealed entry, and the brokers' secrets are unknown. Nothing was changed.

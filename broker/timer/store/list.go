@@ -63,7 +63,8 @@ type Row struct {
 	Size       int           `json:"size"` // of the body, in bytes
 	Why        string        `json:"why,omitempty"`
 	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for a timer that fires once
-	// Unopened means that this process lacks the key of the entry's seal. If all brokers lack the key, no timer fires.
+	// Unopened means that this process lacks the key of the entry's seal. If the brokers lack it, too, the timer does not
+	// fire.
 	Unopened bool `json:"unopened,omitempty"`
 
 	subject string      // the subject of the timer's entries
@@ -94,7 +95,7 @@ func RecurringOf(e entry.Entry) *Recurring {
 	}
 }
 
-// Listing is a page of timers, in the order of their sets.
+// Listing is a page of timers.
 type Listing struct {
 	Timers  []Row     `json:"timers"`
 	UpTo    uint64    `json:"up_to"`          // Page.UpTo; by default, the last sequence of the stream
@@ -103,7 +104,8 @@ type Listing struct {
 	At      time.Time `json:"at"`
 }
 
-// List returns one page. A timer that is set again between two pages is on the later page, or on none if UpTo is given.
+// List returns one page. If a timer is set again between two pages, a later page has the timer, unless UpTo excludes
+// it.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
@@ -254,7 +256,7 @@ func nearDeadline(ctx context.Context, reserve time.Duration) bool {
 	return ok && time.Until(end) < reserve
 }
 
-// rowOf returns the row for an entry, and does not parse the entry's body.
+// rowOf returns the row for an entry. It does not read the body.
 func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.HeadersOnly = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)

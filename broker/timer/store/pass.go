@@ -20,7 +20,8 @@ type pass struct {
 // key. The subject of a schedule does not contain its target: a filter for targets reads the headers of all schedules.
 func (f Filter) passes(names message.Names) (all []pass) {
 	if subject, ok := message.ParseScheduleName(f.Key); ok && !strings.Contains(f.Key, "*") {
-		if f.hasPrefix(subject) && message.ValidPattern(subject) && !strings.Contains(subject, ">") {
+		below := f.Prefix == "" || strings.HasPrefix(subject+".", f.Prefix+".")
+		if below && message.ValidPattern(subject) && !strings.Contains(subject, ">") {
 			all = append(all, pass{filter: names.ScheduleSubject(subject)})
 		}
 		return all
@@ -50,11 +51,6 @@ func (f Filter) passes(names message.Names) (all []pass) {
 		}
 	}
 	return all
-}
-
-// hasPrefix reports whether the subject of a schedule has the filter's prefix.
-func (f Filter) hasPrefix(subject string) bool {
-	return f.Prefix == "" || subject == f.Prefix || strings.HasPrefix(subject, f.Prefix+".")
 }
 
 // keyKinds reports whether the pattern Key may match keys of timers, and whether it may match names of schedules.

@@ -155,7 +155,7 @@ func (a *attempt) Decide() (next timer.Next) {
 	next, a.answer = timer.Decide(a.Request, a.State, a.Doubt)
 	target := a.scheduleTarget()
 	if (next == timer.Publish || a.Verb == timer.Get) && target != "" && a.Target != "" && a.Target != target {
-		// Another schedule has replaced the one that the client means.
+		// The client means another schedule.
 		a.answer = timer.Answer{
 			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due,
 			Why: "the schedule's target is " + target,

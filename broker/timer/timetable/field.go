@@ -56,8 +56,8 @@ func FromServer(pattern string) (expr string, err error) {
 
 // parse returns the values of a list of ranges, as bits. A range that ends before it begins, such as fri-mon, continues
 // at the field's smallest value. A star with a step of the field's size or more, such as */90 for the minutes, is
-// refused, since its user expects an interval of more than an hour. A range past the maximum with a step above the
-// range's length is refused, too. Strict makes parse follow the rules of nats-server instead.
+// refused, since its author expects an interval of 90 minutes. A range past the maximum with a step above the range's
+// length is refused, too. Strict makes parse follow the rules of nats-server instead.
 func (f field) parse(list string, strict bool) (values uint64, err error) {
 	size := f.max - f.min + 1
 	for part := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {

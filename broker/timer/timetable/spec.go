@@ -90,7 +90,7 @@ func minDistance(values uint64, size int) int {
 	return min(smallest, size-last+first)
 }
 
-// nextTime returns the first time of the table after t, or the zero time if there is none before the year 10000.
+// nextTime returns the first time of the table after t, or the zero time if there is none up to maxYear.
 func (s *spec) nextTime(t time.Time) time.Time {
 	unix := t.Unix()
 	if s.hour == everyHour {
