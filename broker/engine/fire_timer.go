@@ -183,7 +183,7 @@ func (e earlierRoundsRead) handle(w *worker, m moment) {
 	case e.err != nil:
 		w.retryRead(f, m, e.err)
 	case !e.settled && f.nextAttempt().After(m.now):
-		w.flights.hold(f, f.nextAttempt()) // the entries are read again when the timer is due
+		w.flights.packOrHold(f, f.nextAttempt(), m.now) // the entries are read again when the timer is due
 	case !e.settled:
 		w.apply(f, backOffStep(m, f), m)
 	default:

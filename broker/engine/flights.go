@@ -46,6 +46,8 @@ type flights struct {
 	unchecked []*flight
 	account   *account // the lane's part of the instance's memory
 
+	packsTimers bool // timers may be packed; false if the lane refers to their flights (timers.lastSets)
+
 	count      int // number of messages, in all places
 	bytes      int // memory that the messages take, in bytes
 	packed     int // number of packed messages on the wheel

@@ -23,7 +23,7 @@ const (
 	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. These
 	// bodies use at most 1/loadShare of a lane's memory. A body that is read before its marker is due must fit into half
 	// of that part.
-	loadShare = 4
+	loadShare = 2
 )
 
 // examine reads the state of a timer when there is memory for the timer's body. If the timer is pending, its body is in
@@ -113,7 +113,7 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 					break
 				}
 				t.copyQueue = t.copyQueue[1:]
-				w.flights.hold(f, f.nextAttempt())
+				w.flights.packOrHold(f, f.nextAttempt(), m.now)
 				continue
 			}
 			t.copyQueue = t.copyQueue[1:]
@@ -142,7 +142,7 @@ func (w *worker) avoidCopies(m moment, backingOff bool) {
 	for _, f := range queue {
 		switch due := !f.nextAttempt().After(m.now); {
 		case !due && backingOff:
-			w.flights.hold(f, f.nextAttempt())
+			w.flights.packOrHold(f, f.nextAttempt(), m.now)
 		case !due, len(t.leaderQueue)+t.leaderReads >= maxLeaderReads:
 			t.copyQueue = append(t.copyQueue, f)
 		default:
@@ -172,7 +172,7 @@ func (e copied) handle(w *worker, m moment) {
 		case e.err != nil && f.nextAttempt().After(m.now):
 			f.timer.Fresh = false
 			w.unload(f)
-			w.flights.hold(f, f.nextAttempt())
+			w.flights.packOrHold(f, f.nextAttempt(), m.now)
 		default:
 			f.timer.Fresh = false
 			w.examine(f, m)

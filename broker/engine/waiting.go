@@ -7,6 +7,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
 	"delaybroker/wheel"
 )
 
@@ -15,6 +16,9 @@ const (
 	// places on the wheel and in the cursor, and the spare capacity of wheel and cursor while they grow. TestWaitingCost
 	// measures the overhead.
 	packedOverhead = 192
+	// alarmOverhead is the memory in bytes of a named timer's alarm, with its strings and its series.
+	// TestWaitingTimerCost measures the overhead.
+	alarmOverhead = 512
 	// minPackedWait is the minimum wait for which a message is packed.
 	minPackedWait = 100 * time.Millisecond
 	// maxPackedBody is the maximum size in bytes of a body that packing copies. A larger body stays in the array in which
@@ -27,7 +31,8 @@ const (
 // packed is a message that waits on the wheel, in the smallest form from which its flight can be restored.
 //
 // A flight takes two kibibytes, and some 25,000 flights fit into a lane's part of the default memory. Three times as
-// many packed messages fit. So if 100,000 messages are due at the same time, most of them are read before they are due.
+// many packed messages fit, and twice as many packed timers. So if 100,000 messages are due at the same time, most of
+// them are read before they are due.
 type packed struct {
 	request       string // as Request.Pack encodes it
 	data          []byte // the body
@@ -35,9 +40,10 @@ type packed struct {
 	at            int64 // when the message was stored: Unix time in nanoseconds
 	mark          lane.Mark
 	overdueHandle wheel.Handle
-	awaitsHop     bool  // see flight.awaitsHop
-	size          int32 // see flight.size
-	wire          int32 // see lane.Message.Size
+	timer         *role.Alarm // see flight.timer
+	awaitsHop     bool        // see flight.awaitsHop
+	size          int32       // see flight.size
+	wire          int32       // see lane.Message.Size
 }
 
 // wheelEntry is an entry of the wheel: either a flight or a packed message.
@@ -55,18 +61,14 @@ func (f *flights) packOrHold(fl *flight, until, now leader.Time) {
 
 // pack packs a message and puts it on the wheel. It returns false if the message cannot be packed.
 func (f *flights) pack(fl *flight, until leader.Time) bool {
-	if fl.problem != nil || fl.timer != nil || fl.sent != nil || fl.keyWait != nil ||
+	if fl.problem != nil || fl.timer != nil && !f.packsTimers || fl.sent != nil || fl.keyWait != nil ||
 		fl.tries+fl.silences > 0 || fl.refusedBy != "" {
 		return false
 	}
-	request, ok := fl.request.Pack(f.scratch[:0])
-	if !ok {
-		return false
-	}
-	f.scratch = request
+	f.scratch = fl.request.Pack(f.scratch[:0])
 	p := &packed{
-		request: string(request), data: fl.Data, sequence: fl.Sequence, at: fl.At.UnixNano(), mark: fl.mark,
-		overdueHandle: fl.overdueHandle, awaitsHop: fl.awaitsHop, size: int32(fl.size), wire: int32(fl.Size),
+		request: string(f.scratch), data: fl.Data, sequence: fl.Sequence, at: fl.At.UnixNano(), mark: fl.mark,
+		overdueHandle: fl.overdueHandle, timer: fl.timer, awaitsHop: fl.awaitsHop, size: int32(fl.size), wire: int32(fl.Size),
 	}
 	if len(p.data) <= maxPackedBody {
 		p.data = bytes.Clone(p.data)
@@ -86,7 +88,7 @@ func (f *flights) unpack(p *packed) *flight {
 	fl := &flight{
 		Message: lane.Message{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
 		mark:    p.mark, overdueHandle: p.overdueHandle, awaitsHop: p.awaitsHop, size: int(p.size),
-		request: message.Unpack(p.request),
+		request: message.Unpack(p.request), timer: p.timer,
 	}
 	fl.growth = fl.size - p.cost()
 	f.packed--
@@ -99,9 +101,12 @@ func (f *flights) unpack(p *packed) *flight {
 func (p *packed) cost() int {
 	body := len(p.data)
 	if body > maxPackedBody {
-		body = int(p.wire)
+		body = max(body, int(p.wire))
 	}
 	n := len(p.request) + body + packedOverhead
+	if p.timer != nil {
+		n += alarmOverhead
+	}
 	return n + n/4
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"reflect"
 	"runtime"
 	"testing"
@@ -9,6 +10,9 @@ import (
 	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/broker/timer/role"
 	"delaybroker/test/natstest"
 )
 
@@ -51,7 +55,8 @@ func TestWaitingCost(t *testing.T) {
 	}
 }
 
-// TestUnpack: packing and unpacking change neither the message nor its accounted bytes.
+// TestUnpack: packing and unpacking change neither the message nor its accounted bytes. A timer is packed only if the
+// lane permits that.
 func TestUnpack(t *testing.T) {
 	policy := newPolicy(t)
 	for _, body := range []int{0, 256, maxPackedBody + 1} {
@@ -65,6 +70,11 @@ func TestUnpack(t *testing.T) {
 		f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
 		fs.setOverdue(f, epoch, true)
 		f.Header, f.Subject = nil, ""
+		f.timer = &role.Alarm{Subject: "delaytimer.k.orders.x"}
+		if fs.pack(f, epoch) {
+			t.Fatal("a timer is packed, although the lane refers to its flight")
+		}
+		fs.packsTimers = true
 		want, bytes := *f, fs.bytes
 		want.Data = append([]byte{}, s.Data...)
 		fs.packOrHold(f, epoch, epoch.Add(-minPackedWait))
@@ -139,5 +149,46 @@ func TestUnpackWithinMemory(t *testing.T) {
 	}
 	if f.count != 0 || f.bytes != 0 || f.growth != 0 || f.packed != 0 {
 		t.Errorf("in the end: %d messages of %d bytes, grown by %d, %d packed", f.count, f.bytes, f.growth, f.packed)
+	}
+}
+
+// TestWaitingTimerCost: a packed timer, with its body in memory, takes at most the bytes that are accounted for it.
+func TestWaitingTimerCost(t *testing.T) {
+	natstest.SkipShort(t)
+	policy := newPolicy(t)
+	stream := role.NewStream(role.Config{Policy: policy})
+	for _, recurs := range []bool{false, true} {
+		const count, body = 10_000, 256
+		before := natstest.Heap()
+		fs := newFlights(newBudget(config.DefaultHoldBytes, 1).Open(freeShare))
+		fs.packsTimers = true
+		for seq := range uint64(count) {
+			header := message.Header{message.HeaderFor: {"1m"}}
+			if recurs {
+				header = message.Header{message.HeaderEvery: {"1m"}}
+			}
+			e := entry.Parse(policy, message.Incoming{
+				Stream: "DELAY_TIMERS", Sequence: seq + 1, At: epoch.Stamp(), Header: header, Data: make([]byte, body),
+				Subject: policy.Names.Timer(fmt.Sprintf("order-%08d", seq), "orders.expire"),
+			})
+			if e.Kind != entry.Set || e.Problem != nil {
+				t.Fatalf("%+v", e)
+			}
+			s := storedMessage(t, policy, seq+1, 0, 0, true)
+			f := fs.begin(s, lane.Mark{})
+			f.request, f.Header, f.Data = e.Request, nil, make([]byte, body)
+			f.timer = stream.MarkerAlarm(entry.Marker{Request: e.Request, Key: fmt.Sprintf("order-%08d", seq), Size: body})
+			f.timer.TakeEntry(e)
+			fs.packOrHold(f, epoch.Add(time.Hour), epoch)
+		}
+		took := natstest.Heap() - before
+		t.Logf("recurs %t: %d bytes, accounted %d", recurs, took/count, fs.bytes/count)
+		if fs.packed != count {
+			t.Fatalf("%d of %d are packed", fs.packed, count)
+		}
+		if took > fs.bytes || fs.bytes > 2*took {
+			t.Errorf("recurs %t: a waiting timer takes %d bytes, and is accounted with %d", recurs, took/count, fs.bytes/count)
+		}
+		runtime.KeepAlive(fs)
 	}
 }

@@ -100,6 +100,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from
 		meters: meters{gauge: stats.NewGauge(clock.Base()), counts: e.roster.countOf(l)},
 		loop:   loop{mail: newMailbox[event](), ping: make(chan struct{}), ended: make(chan struct{}), onEpoch: func() {}},
 	}
+	w.flights.packsTimers = !kind.holdsTimers()
 	room.OnRoom(w.wake)
 	w.backlog = newBacklog(&e.watermark, w.wake)
 	return w

@@ -7,11 +7,8 @@ import (
 
 // Pack appends the encoded request to a byte slice. A lane keeps a waiting message in this form, because a Request
 // takes half a kilobyte, and each header of the client a hundred bytes more. The encoding has no version, so only the
-// process that packed a request may unpack it. For a request with an origin, Pack returns false and appends nothing.
-func (r Request) Pack(b []byte) ([]byte, bool) {
-	if r.origin != nil {
-		return b, false
-	}
+// process that packed a request may unpack it.
+func (r Request) Pack(b []byte) []byte {
 	for _, s := range r.strings() {
 		b = appendString(b, *s)
 	}
@@ -21,6 +18,7 @@ func (r Request) Pack(b []byte) ([]byte, bool) {
 	for _, n := range r.counts() {
 		b = binary.AppendVarint(b, int64(*n))
 	}
+	b = r.Origin().pack(b)
 	for name, values := range r.User {
 		b = appendString(b, name)
 		b = binary.AppendUvarint(b, uint64(len(values)))
@@ -28,7 +26,7 @@ func (r Request) Pack(b []byte) ([]byte, bool) {
 			b = appendString(b, v)
 		}
 	}
-	return b, true
+	return b
 }
 
 // Unpack returns a request that Pack packed. The request keeps encoded in memory, because the strings of the request
@@ -45,6 +43,7 @@ func Unpack(encoded string) Request {
 	for _, n := range r.counts() {
 		*n = int(p.varint())
 	}
+	r = r.WithOrigin(p.origin())
 	for len(p) > 0 {
 		name := p.string()
 		values := make([]string, p.uvarint())
@@ -74,6 +73,30 @@ func (r *Request) times() [6]*time.Time {
 
 func (r *Request) counts() [4]*int {
 	return [...]*int{&r.MaxAttempts, &r.Hop, &r.Attempts, &r.AllowedRefusals}
+}
+
+// pack appends the origin. The first value is zero for a message without an origin, and otherwise one.
+func (o Origin) pack(b []byte) []byte {
+	if o == (Origin{}) {
+		return append(b, 0)
+	}
+	b = binary.AppendUvarint(append(b, 1), o.Series)
+	b = binary.AppendVarint(b, int64(o.Round))
+	b = appendString(appendString(b, o.Scheduler), o.ScheduleNext)
+	if o.Rollup {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func (p *packed) origin() (o Origin) {
+	if p.uvarint() == 0 {
+		return o
+	}
+	o.Series, o.Round = p.uvarint(), int(p.varint())
+	o.Scheduler, o.ScheduleNext = p.string(), p.string()
+	o.Rollup = p.uvarint() == 1
+	return o
 }
 
 func appendString(b []byte, s string) []byte {
