@@ -32,7 +32,6 @@ func (r Request) HopHeader() Header {
 	Put(h, HeaderLastError, r.LastError)
 	Put(h, HeaderDeferred, r.DeferralReason)
 	PutCount(h, HeaderAllowed, r.AllowedRefusals)
-	r.origin.put(h, HeaderRollup)
 	return h
 }
 
@@ -82,6 +81,7 @@ func (r *Request) putLetterState(h Header) {
 	PutTime(h, HeaderExpires, r.Expires)
 	PutCount(h, HeaderMaxAttempts, r.MaxAttempts)
 	Put(h, HeaderRateKey, r.RateKey)
+	r.origin.put(h, HeaderRollup)
 	if r.Attempts > 0 {
 		PutCount(h, HeaderAttempts, r.Attempts)
 		PutTime(h, HeaderFirstFailure, r.FirstFailure)
@@ -89,8 +89,7 @@ func (r *Request) putLetterState(h Header) {
 	}
 }
 
-// parseLetterState parses the headers that Identify and putLetterState write, except for the format, the series and the
-// round.
+// parseLetterState parses the headers that Identify and putLetterState write, except for the format.
 func (f *Fields) parseLetterState(r *Request) {
 	r.ID = f.checked(HeaderID, func(v string) bool {
 		_, err := ParseID(v)
@@ -108,6 +107,7 @@ func (f *Fields) parseLetterState(r *Request) {
 	r.Attempts = f.Count(HeaderAttempts, Optional)
 	r.FirstFailure = f.Moment(HeaderFirstFailure, Optional)
 	r.LastFailure = f.Moment(HeaderLastFailure, Optional)
+	r.origin = f.origin()
 }
 
 // ReadState parses the headers that HopHeader writes. R has the client's headers and the target. The subject in r is
@@ -126,7 +126,6 @@ func (p Policy) ReadState(r Request, b Block) (Request, Fields) {
 	state.Reservation, state.ResumedPause = f.Token(HeaderPaced), f.Token(HeaderReleased)
 	state.LastError, state.DeferralReason = Reason(f.Text(HeaderLastError)), Reason(f.Text(HeaderDeferred))
 	state.AllowedRefusals = f.Count(HeaderAllowed, Optional)
-	state.origin = f.origin()
 	if f.Problem != nil {
 		return r, f
 	}

@@ -25,6 +25,7 @@ func full(t testing.TB) message.Request {
 		"Nats-Msg-Id: order-42", "Delay-Until: 2026-11-20T12:00:00.123456789Z", "Delay-Expires: 10m",
 		"Delay-Deliver: stream", "Delay-TTL: 90s", "Delay-Max-Attempts: 7", "Delay-Rate-Key: shop-1")
 	r = r.WithRefusal(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock")
+	r = r.WithOrigin(message.Origin{Series: 7, Round: 3, Scheduler: "schedules.x", ScheduleNext: "purge", Rollup: true})
 	return r.WithRefusal(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
 }
 
@@ -161,6 +162,8 @@ func TestTargetHeader(t *testing.T) {
 		"traceparent": {"00-abc-def-01"}, "X-Order": {"42", "43"}, "x-order": {"44"},
 		"Nats-Msg-Id": {r.ID}, "Nats-TTL": {"90"}, "Delay-Id": {r.ID}, "Delay-Msg-Id": {"order-42"}, "Delay-Attempts": {"2"},
 		"Delay-Due": {"2026-11-20T12:00:00.123456789Z"}, "Delay-Accepted": {"2026-11-20T09:00:00.123456789Z"},
+		"Delay-Series": {"7"}, "Delay-Round": {"3"}, "Delay-Scheduler": {"schedules.x"}, "Delay-Schedule-Next": {"purge"},
+		"Nats-Rollup": {"sub"},
 	}
 	if got := wire(t, r.TargetHeader()); !reflect.DeepEqual(got, want) {
 		t.Errorf("target header %v, want %v", got, want)

@@ -89,7 +89,7 @@ func (s Spec) checkPromises(d *drifts, cfg jetstream.StreamConfig) {
 		"max_msgs_per_subject is %d: accepted messages would be removed; want none", cfg.MaxMsgsPerSubject)
 	d.check(s.Kind == Timers && cfg.MaxMsgsPerSubject > 0 && cfg.DiscardNewPerSubject, fatal,
 		"max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none", cfg.MaxMsgsPerSubject)
-	d.check(s.Kind == Timers && cfg.DenyDelete, fatal,
+	d.check(s.Kind == Timers && cfg.DenyDelete, permanentFatal,
 		"deny_delete is set: finished timers could not be removed; want it off")
 	d.check(s.Kind == Timers && cfg.AllowAtomicPublish, warning,
 		"allow_atomic is set: a batch could change a timer several times; want it off")

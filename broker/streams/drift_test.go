@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
 )
 
 type config = jetstream.StreamConfig
@@ -107,4 +109,32 @@ func TestDriftOfDeadLetters(t *testing.T) {
 	if drift := dead.Drift(cfg); len(drift) > 0 {
 		t.Errorf("drift %v of the dead letters, want none: they are not read in order", drift)
 	}
+}
+
+// TestServerAcceptsAdvisedEdits: if a difference can be edited, the server accepts the edit. If the stream must be
+// created again, the server refuses the edit.
+func TestServerAcceptsAdvisedEdits(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		js := s.JetStream(s.Connect())
+		timers := wantedSpecs("30m")[0]
+		timers.Kind, timers.Delay = Timers, 0
+		for _, spec := range []Spec{wantedSpecs("30m")[0], timers} {
+			for name, tt := range harmfulChanges {
+				cfg := spec.Config()
+				tt.change(&cfg)
+				drift := spec.Drift(cfg)
+				if _, err := js.CreateStream(t.Context(), cfg); err != nil || len(drift) != 1 || drift[0].Fix == FixByProvision {
+					_ = js.DeleteStream(t.Context(), spec.Stream)
+					continue // the server does not allow such a stream, or provisioning edits it
+				}
+				_, err := js.UpdateStream(t.Context(), spec.Config())
+				if recreation := drift[0].Fix == FixByRecreation; recreation == (err == nil) {
+					t.Errorf("kind %v, %s: %v; create again %t, and the edit returns %v", spec.Kind, name, drift[0], recreation, err)
+				}
+				if err := js.DeleteStream(t.Context(), spec.Stream); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
 }
