@@ -27,7 +27,10 @@ import (
 // requests to JetStream. A tenant may publish requests about its own timers, but may not read the stream of all timers.
 
 // errMayNotRead is returned if the user may not send requests about the stream of timers to JetStream.
-var errMayNotRead = errors.New("this user may not read the stream of timers")
+var (
+	errMayNotRead = errors.New("this user may not read the stream of timers")
+	errNoAnswer   = errors.New("no broker answered in time")
+)
 
 // mayNotRead reports whether ctx, from [inspect.Session.WithRefusal], ended because the server refused a request to the
 // JetStream API. A refused publish on a timer's own subject does not count.
@@ -67,7 +70,15 @@ func (a *app) askTimer(ctx context.Context, change store.Change) error {
 		name = change.Key
 	}
 	subjectOf := func(n message.Names) string { return n.TimerCall(string(change.Verb)) + name }
-	if err := a.askBroker(ctx, subjectOf, request, &answer); err != nil {
+	err := a.askBroker(ctx, subjectOf, request, &answer)
+	if errors.Is(err, errNoAnswer) && change.Verb != timer.Get { // a broker may have made the change
+		answer = store.Answer{
+			Outcome: timer.Unknown, Key: change.Key, Target: change.Target, Generation: change.Generation, Why: err.Error(),
+			At: time.Now().UTC(),
+		}
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 	return a.showTimer(answer)
@@ -183,7 +194,7 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 			return fmt.Errorf("%w, nor ask a broker: grant the user permission to publish to %s, or to read that stream: %w",
 				errMayNotRead, subject, inspect.RefusalOf(ctx))
 		case err != nil:
-			return fmt.Errorf("%w, and no broker answered on %s: the outcome is unknown: %w", errMayNotRead, subject, err)
+			return fmt.Errorf("%w, and %w on %s: %w", errMayNotRead, errNoAnswer, subject, err)
 		}
 		if sentence := m.Header.Get(micro.ErrorHeader); sentence != "" {
 			problem := text.Printable(sentence, 600)

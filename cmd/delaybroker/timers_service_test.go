@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 )
@@ -76,6 +78,20 @@ func TestTenantUsesTimers(t *testing.T) {
 	o.user("orders", "o")
 	r.stop(t)
 	wantCommandError(t, 1, []string{"may not read", "no broker answers"}, "timers", "cancel", "3", "orders.x")
+
+	silent, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("admin", "admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := silent.SubscribeSync("delayctl.timer.>"); err != nil || silent.Flush() != nil {
+		t.Fatal(err)
+	}
+	out, _, err = o.run("timers", "cancel", "3", "orders.x", "--json")
+	if answer := decode[store.Answer](t, out); exitCode(err) != 6 || answer.Outcome != timer.Unknown || answer.Key != "3" {
+		t.Errorf("a broker receives the request, and does not answer: got %v, %s, want an unknown outcome", err, out)
+	}
+	wantCommandError(t, 1, []string{"no broker answered in time"}, "timers", "show", "3", "orders.x")
 }
 
 // wantSchedulesOfTenant checks that a tenant can manage its own schedule, with --target.

@@ -165,14 +165,18 @@ func (p *problems) count(name, value string) int64 {
 	return n
 }
 
-// bytes parses a limit on bytes. It returns zero for no limit.
-func (p *problems) bytes(name, value string) int64 {
-	if value == wordNone {
+// bytes parses a number of bytes. Alternative is the other allowed value, if there is one: for it, bytes returns zero.
+func (p *problems) bytes(name, value, alternative string) int64 {
+	if alternative != "" && value == alternative {
 		return 0
 	}
 	n, err := humanize.ParseBytes(value)
 	if err != nil || n < 1 || n > math.MaxInt64 {
-		p.refuse(name, value, "want bytes such as 500MB or 10GiB, or %s", wordNone)
+		want := []string{"bytes such as 500MB or 10GiB"}
+		if alternative != "" {
+			want = append(want, alternative)
+		}
+		p.refuse(name, value, "want %s", strings.Join(want, ", or "))
 	}
 	return int64(n)
 }

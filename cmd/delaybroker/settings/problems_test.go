@@ -88,7 +88,7 @@ var wrong = map[string]string{
 	"DELAY_INSTANCE":          strings.Repeat("x", 65),
 	"DELAY_JS_DOMAIN":         "a.b",
 	"DELAY_JOURNAL":           "a fortnight",
-	"DELAY_JOURNAL_BYTES":     "1 zettabite",
+	"DELAY_JOURNAL_BYTES":     "none",
 	"DELAY_TIMERS":            "perhaps",
 	"DELAY_REPLY_PREFIXES":    "_INBOX.>",
 	"DELAY_SCHEDULES":         "plans.>",
