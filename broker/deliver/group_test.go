@@ -40,6 +40,19 @@ func TestGroupOfSubject(t *testing.T) {
 	}
 }
 
+// TestSweepKeepsParent: a new group has the same parent as the next group with the same first token, even if the idle
+// groups were removed for the first of them.
+func TestSweepKeepsParent(t *testing.T) {
+	gs := newGroups(64, 1<<20)
+	for i := range minSweep {
+		dl, _ := gs.send(fmt.Sprintf("%d.x", i), 1)
+		if g := gs.group(fmt.Sprintf("%d.y", i), ""); g.parent != dl.group.parent {
+			t.Fatalf("the groups %d.x and %d.y have two parents", i, i)
+		}
+		gs.remove(dl)
+	}
+}
+
 // TestGroupsLetPassInOrder: the end of a delivery lets the delivery pass that has waited longest.
 func TestGroupsLetPassInOrder(t *testing.T) {
 	gs := newGroups(64, 1<<20)

@@ -35,6 +35,7 @@ func newGroups(messages, bytes int) *groups {
 // result is the group of the subject's first two tokens, below the parent for the first token. If the second token is
 // an id, there are many small groups, and the share of their parent bounds them.
 func (gs *groups) group(subject, stream string) *group {
+	sweep(gs.byName, &gs.sweepAt, (*group).removeIfIdle) // not in ensure: the new parent of a new group is idle
 	if stream != "" {
 		return gs.ensure(groupName{stream: stream}, gs.window, groupDivisor)
 	}
@@ -50,7 +51,6 @@ func (gs *groups) group(subject, stream string) *group {
 func (gs *groups) ensure(name groupName, parent *group, divisor int) *group {
 	g := gs.byName[name]
 	if g == nil {
-		sweep(gs.byName, &gs.sweepAt, (*group).removeIfIdle)
 		g = &group{parent: parent, divisor: divisor}
 		gs.byName[name] = g
 	}
