@@ -89,6 +89,21 @@ func TestTurnWithLostMessage(t *testing.T) {
 	})
 }
 
+// A message that is late by less than lossTimeout is not lost, even if the wait began long before the due time.
+func TestWaitBeginsLongBeforeDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		due := time.Now().Add(2 * lossTimeout)
+		target := fakeTarget{{Due: due, Time: due.Add(lossTimeout - time.Second)}}
+		ledger, err := Wait{Target: target, Count: 1, Due: due}.Ledger(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := ledger.Tally(), (Tally{Count: 1}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
 func TestTurnWithEarlyMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report, _ := collectTurn(t, map[uint32][]time.Duration{0: {0}, 1: {-time.Nanosecond}, 2: {0}})

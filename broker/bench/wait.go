@@ -55,7 +55,7 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	}
 }
 
-// await waits for the wanted number of arrivals, duplicates included, or until lossTimeout has passed.
+// await waits for the wanted number of arrivals, duplicates included, or until the missing messages are lost.
 func (w Wait) await(ctx context.Context, want int) (arrived int, timedOut bool, err error) {
 	lastArrival := time.Now()
 	for {
@@ -72,7 +72,7 @@ func (w Wait) await(ctx context.Context, want int) (arrived int, timedOut bool, 
 		switch {
 		case n >= want:
 			return n, false, nil
-		case time.Now().After(w.Due) && time.Since(lastArrival) > lossTimeout:
+		case min(time.Since(w.Due), time.Since(lastArrival)) > lossTimeout:
 			return n, true, nil
 		}
 		if err := sleep(ctx, pollInterval); err != nil {
