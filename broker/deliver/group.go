@@ -63,9 +63,10 @@ func (g *group) presentDivisor() int {
 }
 
 // removeIfIdle marks an idle group as removed, and reports whether the group is idle. A group is idle if it has no
-// outstanding and no waiting deliveries, and has had room for pressureMemory. A parent of a busy group is busy.
-func (g *group) removeIfIdle() bool {
-	g.removed = g.outstanding == 0 && len(g.queue) == 0 && time.Since(g.lastFull) >= pressureMemory
+// outstanding and no waiting deliveries, and has had room for pressureMemory. A parent of a busy group is busy
+// too, if now is the same for both.
+func (g *group) removeIfIdle(now time.Time) bool {
+	g.removed = g.outstanding == 0 && len(g.queue) == 0 && now.Sub(g.lastFull) >= pressureMemory
 	return g.removed
 }
 

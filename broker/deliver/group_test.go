@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // send adds a delivery for a subject, and reports whether it has passed all groups.
@@ -50,6 +51,26 @@ func TestSweepKeepsParent(t *testing.T) {
 			t.Fatalf("the groups %d.x and %d.y have two parents", i, i)
 		}
 		gs.remove(dl)
+	}
+}
+
+// TestSweepTime: if the groups of one token become idle during a sweep, the sweep removes all of them or none.
+func TestSweepTime(t *testing.T) {
+	for i := range 20 {
+		gs := newGroups(64, 1<<20)
+		for token := range minSweep / 2 {
+			gs.group(fmt.Sprintf("%d.x", token), "")
+		}
+		idleAt := time.Now().Add(time.Duration(i) * 50 * time.Microsecond)
+		for _, g := range gs.byName {
+			g.lastFull = idleAt.Add(-pressureMemory)
+		}
+		gs.group("shop.x", "S")
+		for name, g := range gs.byName {
+			if g.parent.removed {
+				t.Fatalf("the parent of %s is removed", name.tokens)
+			}
+		}
 	}
 }
 

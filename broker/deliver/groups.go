@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // groups holds all groups of targets, and the deliveries that wait in them. The deliverer's lock guards it.
@@ -35,7 +36,9 @@ func newGroups(messages, bytes int) *groups {
 // result is the group of the subject's first two tokens, below the parent for the first token. If the second token is
 // an id, there are many small groups, and the share of their parent bounds them.
 func (gs *groups) group(subject, stream string) *group {
-	sweep(gs.byName, &gs.sweepAt, (*group).removeIfIdle) // not in ensure: the new parent of a new group is idle
+	now := time.Now()
+	// The sweep is not in ensure, because the new parent of a new group is idle.
+	sweep(gs.byName, &gs.sweepAt, func(g *group) bool { return g.removeIfIdle(now) })
 	if stream != "" {
 		return gs.ensure(groupName{stream: stream}, gs.window, groupDivisor)
 	}
