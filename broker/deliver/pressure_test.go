@@ -156,3 +156,26 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 }
+
+// TestPressureEnded: the judgement of a group is kept until the group has had room for a minute. A burst that ends
+// unjudged is forgotten a second after its start.
+func TestPressureEnded(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, tt := range []struct {
+		name             string
+		judged           bool
+		sinceStart, room time.Duration
+		want             bool
+	}{
+		{name: "judged", judged: true, sinceStart: pressureMemory, room: pressureMemory - 1},
+		{name: "judged, a minute later", judged: true, room: pressureMemory, want: true},
+		{name: "unjudged", sinceStart: firstJudgement - 1, room: firstJudgement - 1},
+		{name: "unjudged, a second later", sinceStart: firstJudgement, want: true},
+	} {
+		g := newGroups(800, 800).group("a.x", "")
+		g.lastFull, g.pressure = now.Add(-tt.room), &pressure{sliceStart: now.Add(-tt.sinceStart), judged: tt.judged}
+		if got := g.pressureEnded(now); got != tt.want {
+			t.Errorf("%s: ended %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
