@@ -52,7 +52,7 @@ var brokenStreams = []diagnosis{
 		sc.serve()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
 	}}, "streams", Critical, "DELAY_5s has lost its metadata",
-		"restore the metadata that delaybroker streams prints"},
+		"restore its metadata, as printed by the command: delaybroker streams"},
 	{situation{name: "a stream of a newer format", set: func(sc *scene) {
 		sc.provision()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })

@@ -9,7 +9,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkForeign looks for streams of other programs that conflict with the broker's streams.
+// checkForeign looks for streams that are not marked as the broker's and conflict with its streams: streams of other
+// programs, and streams of the broker that have lost their metadata.
 func (f Facts) checkForeign() []Finding {
 	var findings []Finding
 	var foreign []string
@@ -18,7 +19,7 @@ func (f Facts) checkForeign() []Finding {
 		switch _, found := streams.SpecOf(f.Found, stream); {
 		case found: // see checkState
 		case overlap(f.Infos[stream].Config.Subjects, want.Subjects) != "":
-			findings = append(findings, finding(Critical, "restore the metadata that delaybroker streams prints",
+			findings = append(findings, finding(Critical, "restore its metadata, as printed by the command: delaybroker streams",
 				"%s has lost its metadata, and the next broker will not start", stream)...)
 		default:
 			foreign = append(foreign, stream)

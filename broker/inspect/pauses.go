@@ -33,7 +33,8 @@ var (
 	ErrNoPauses = errors.New("the stream of the paused messages is missing: create it with delaybroker provision")
 	// ErrUnopened is returned if the only list of pauses is sealed with a secret that is missing in these settings.
 	ErrUnopened = errors.New("the list of paused targets is sealed with a secret that is not set here: set " +
-		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker, which keeps these targets paused")
+		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker: it stores the list again under " +
+		"its own secret, and these targets stay paused")
 )
 
 // Pause is a pattern of targets, with the state of their pause.
@@ -122,7 +123,7 @@ func pausedPatterns(l *pause.List) string {
 	if len(names) == 0 {
 		return "no pattern is paused"
 	}
-	return "resume takes exactly a paused pattern; the paused patterns are: " + text.ShortList(names)
+	return "give the pattern exactly as it was paused; the paused patterns are: " + text.ShortList(names)
 }
 
 // changePauses changes the list and announces it to the instances. A pause fails if the list cannot be stored, or if an
@@ -166,7 +167,8 @@ func (i *Inspector) changePauses(
 	return result, nil
 }
 
-// An announcement is the state of one change of the list of pauses.
+// An announcement is one change of the list of pauses in progress: it stores the new list, sends it to the instances,
+// and collects their answers.
 type announcement struct {
 	*Inspector
 	found       []streams.Spec
@@ -178,7 +180,7 @@ type announcement struct {
 }
 
 // change stores the next version of the list. If refused is true, there is no list to announce. Otherwise the caller
-// may announce next, even after an error.
+// may announce the returned list, even after an error.
 func (a *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {
@@ -255,7 +257,8 @@ func (a *announcement) round(ctx context.Context, l *pause.List) error {
 		}
 		return l == nil || len(a.unconfirmed()) > 0
 	})
-	if len(a.table) > 0 { // an instance without an answer and without an entry in the table is dead
+	// An instance that answered an earlier request, but not this one, and is not in the table, is dead.
+	if len(a.table) > 0 {
 		maps.DeleteFunc(a.answered, func(id string, _ bool) bool {
 			return !responders[id] && !slices.Contains(a.table, id)
 		})

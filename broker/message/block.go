@@ -9,22 +9,22 @@ import (
 type Block struct {
 	User        Header              // the client's own headers, to be passed on; may be nil
 	Delay       map[string][]string // the headers with known Delay-* names, in canonical spelling
-	UnknownName string              // the least of the unknown Delay-* names, quoted; empty if none
+	UnknownName string              // the first unknown Delay-* name in byte order, quoted; empty if none
 	MsgID       string              // the client's Nats-Msg-Id; empty if none
 }
 
 // SplitHeader drops the reserved headers except a client's Nats-Msg-Id, and divides the other headers. Reserved are
 // Nats-*, Nmqtt-*, Status, Description and KV-Operation, in any case and with any padding. In a stream, these headers
 // would purge, expire, schedule or hide messages. To a consumer, a message with them would look like a control message.
-// nats-server adds Nmqtt-Pub to messages that an MQTT client publishes with QoS 1 or 2. MQTT subscribers of a target
-// would not get a message with Nmqtt-Pub.
+// nats-server adds Nmqtt-Pub, with the QoS, to the messages of MQTT clients. If this QoS is 1 or 2, MQTT subscribers
+// with QoS 1 or 2 would not get a message with the header.
 //
-// ByBroker means that a broker published the message. With too many or too large headers, User is nil, because all
-// headers of a dead letter must fit into max_payload.
+// ByBroker means that a broker published the message. If the headers are too many or too large, SplitHeader returns a
+// problem and a nil User: the request becomes a dead letter, whose headers must fit into max_payload.
 func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 	var b Block
 	var lines, size int
-	var unsafeName string // the least of the names that cannot be passed on, quoted
+	var unsafeName string // the first name in byte order that cannot be passed on, quoted
 	for k, vs := range h {
 		canonical, lowerName := CanonicalName(k), ""
 		if canonical == "" {
@@ -64,7 +64,8 @@ func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 	case lines > maxHeaderLines || size > maxHeaderBytes:
 		b.User = nil
 		return b, Problemf(BadHeaders,
-			"%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
+			"%d headers with %d bytes in total: at most %d headers with %d bytes in total are passed on; "+
+				"put the rest into the body",
 			lines, size, maxHeaderLines, maxHeaderBytes)
 	case unsafeName != "":
 		return b, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafeName)
@@ -73,7 +74,7 @@ func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 }
 
 // Value returns the value of a Delay-* header, or "" if the header is missing. A duplicate header is a problem, because
-// one of its values may be forged.
+// it is unclear which value counts.
 func (b Block) Value(header string) (string, *Problem) {
 	vs := b.Delay[header]
 	switch len(vs) {
@@ -91,8 +92,8 @@ func (b Block) CheckSpelling() *Problem {
 	if b.UnknownName == "" {
 		return nil
 	}
-	return Problemf(BadOption, "there is no header %s: leave it out, or write a header of PROTOCOL.md, such as "+
-		"Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", b.UnknownName)
+	return Problemf(BadOption, "%s is not a header of this protocol: leave it out, or write a header of PROTOCOL.md, "+
+		"such as Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", b.UnknownName)
 }
 
 // FirstHeader returns the first of the given headers that the block has, or "". The names are in canonical spelling.

@@ -56,7 +56,7 @@ func TestHeaderBounds(t *testing.T) {
 				t.Fatalf("%s: accepted %t, want %t: %v", tt.what, got, want, problem)
 			}
 			if !tt.ok {
-				wantProblem(t, tt.what, problem, message.BadHeaders, "64 headers of 8192 bytes")
+				wantProblem(t, tt.what, problem, message.BadHeaders, "64 headers with 8192 bytes in total")
 			}
 			// nats-server stores no header block above 65,535 bytes, so the dead letter must not have all headers.
 			if got, want := len(encode(t, r.DeadHeader(orProblem(problem)))), 8192+reserve; got > want {

@@ -65,7 +65,7 @@ func TestEdit(t *testing.T) {
 		"rate key":          {edit: one("Delay-Rate-Key", "shop-2"), want: func(l *Letter) { l.RateKey = "shop-2" }},
 		"rate key, invalid": {edit: one("Delay-Rate-Key", "a b"), problem: "Delay-Rate-Key"},
 		"attempts, many":    {edit: one("Delay-Max-Attempts", "21"), problem: "from 1 to 20"},
-		"a misspelt header": {edit: one("Delay-Expire", "1h"), problem: "there is no header"},
+		"a misspelt header": {edit: one("Delay-Expire", "1h"), problem: "is not a header of this protocol"},
 		"too many together": {edit: HeaderEdit{Set: many}, problem: "at most 64 headers"},
 		"an unsafe name":    {edit: one("X A", "1"), problem: "cannot be passed on"},
 	} {

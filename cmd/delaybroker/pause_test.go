@@ -42,7 +42,7 @@ func TestPauseCommands(t *testing.T) {
 		says  string
 	}{
 		{[]string{"pause", "orders.>"}, "the pattern is already paused"},
-		{[]string{"resume", "orders.x"}, "resume takes exactly a paused pattern; the paused patterns are: orders.>"},
+		{[]string{"resume", "orders.x"}, "give the pattern exactly as it was paused; the paused patterns are: orders.>"},
 		{[]string{"pause", "orders..x"}, "target pattern"},
 	} {
 		if _, _, err := o.run(tt.words...); err == nil || !strings.Contains(err.Error(), tt.says) {

@@ -86,7 +86,7 @@ func TestSizeFollowsTheSettings(t *testing.T) {
 func TestSizeRefuses(t *testing.T) {
 	natstest.ClearEnv(t)
 	for args, parts := range map[string][]string{
-		"size":                             {"--rate 0: want 1 or more of rate, timers or series"},
+		"size":                             {"--rate 0: want more than 0, or a value for --timers or --series"},
 		"size --rate -1 --replicas 9":      {"--rate -1: want 0 to 100000000", "--replicas 9: want 1 to 5"},
 		"size --rate 1 --delay soon":       {"--delay soon: want a duration"},
 		"size --rate 1 --delay 4000d":      {"--delay 4000d: want 0s to 3660d"},

@@ -34,7 +34,7 @@ const (
 	maxRate     = 100_000_000     // per second
 	maxSeries   = 100_000_000_000 // in total
 	maxDelay    = 10 * 366 * 24 * time.Hour
-	maxBytes    = 64 << 20 // nats-server's own bound on max_payload
+	maxBytes    = 64 << 20 // max_payload is at most max_pending, by default 64 MiB
 	maxReplicas = 5
 	maxStorage  = 1 << 60 // bytes of memory or disk
 	maxCores    = 4096
@@ -70,7 +70,7 @@ func (l Load) Check() (problems []Problem) {
 		problems = append(problems, Problem{"series", "0", "1 or more with --every"})
 	}
 	if l.Rate == 0 && l.Timers == 0 && l.Series == 0 {
-		problems = append(problems, Problem{"rate", "0", "1 or more of rate, timers or series"})
+		problems = append(problems, Problem{"rate", "0", "more than 0, or a value for --timers or --series"})
 	}
 	checkNumber("server-memory", l.Server.Memory, 1<<20, maxStorage)
 	checkNumber("server-disk", l.Server.Disk, 1<<20, maxStorage)
@@ -91,7 +91,7 @@ func (l Load) path() []string {
 	return append([]string{""}, l.chain(l.Delay)...)
 }
 
-// markerPath returns the levels that the marker of a timer (see package timer) passes: at least one.
+// markerPath returns the levels that the marker of a timer passes, at least one.
 func (l Load) markerPath(delay time.Duration) []string {
 	if path := l.chain(delay); len(path) > 0 {
 		return path
