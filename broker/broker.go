@@ -100,8 +100,8 @@ func New(links Links, cfg Config) (*Broker, error) {
 
 // Run prepares the streams, and moves messages until ctx ends. Then Run drains, and returns nil, or ErrGrace if the
 // drain took too long. Run returns ErrDrift or an error of package streams, such as ErrMissingStreams, if it cannot use
-// the streams, ErrSecret if the messages are sealed with a secret that this broker does not have, and
-// lease.ErrNameInUse if an older instance has the same name. While JetStream does not answer, Run waits for JetStream.
+// the streams, ErrSecret if the messages are sealed and this broker has no secret at all, and lease.ErrNameInUse if an
+// older instance has the same name. While JetStream does not answer, Run waits for JetStream.
 func (b *Broker) Run(ctx context.Context) error {
 	defer b.noteRefusals()()
 	lanes, err := b.streams.Start(ctx)
@@ -172,7 +172,8 @@ func (b *Broker) Run(ctx context.Context) error {
 
 // noteRefusals records, for operators, the permissions that the server denies to the connections, until the returned
 // function is called. It ignores a denied publish on a subject that is neither the broker's own nor in the JetStream
-// API. Such a subject is a target, and the record of the refused message states the denial.
+// API. Such a subject is usually a target, and the record of the refused message states the denial. A denied answer to
+// a request is not recorded.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.links.Each(func(name string, nc *nats.Conn) {
@@ -197,7 +198,7 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 	return b.streams.Configs(ctx)
 }
 
-// Ready returns a channel that is closed when this instance first reads all lanes that it owns.
+// Ready returns a channel that is closed when each lane is read by this instance or owned by another one.
 func (b *Broker) Ready() <-chan struct{} { return b.engine.Ready() }
 
 // stopCause is the cause of a stop that no caller requested.

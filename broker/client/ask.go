@@ -11,18 +11,19 @@ import (
 	"delaybroker/levels"
 )
 
-// The headers of a NATS service's error reply. Package micro also defines them, but its import would add dependencies.
+// The headers of a NATS service's error reply, as in package micro.
 const (
 	headerError     = "Nats-Service-Error"
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// The functions in this file send a request to a broker. By a publish, a client can replace or end a series, but not
-// move its round, pause or resume it, because only a broker can seal the entry that replaces a round.
+// The functions in this file send a request to a broker. With a publish, a client can set a series anew or end it. A
+// pause, a resume and a move of a round replace only the pending round; that entry needs a broker's seal.
 
 // Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
 // delivered. Pause needs a running broker, and permission to publish to delayctl.timer.pause.<key>.<target>. It returns
-// ErrConflict if there is no series. After ErrUnanswered the outcome is unknown: call Pause again.
+// ErrConflict if no series is set, and ErrBadOption if the timer fires once. After ErrUnanswered the outcome is
+// unknown: call Pause again.
 func (c *Client) Pause(ctx context.Context, key, target string) error {
 	_, err := c.request(ctx, "pause", key, target, "paused", nil)
 	return err
@@ -36,9 +37,9 @@ func (c *Client) Resume(ctx context.Context, key, target string) error {
 	return err
 }
 
-// Fire makes a timer due immediately. For a series, Fire adds one delivery, and does not change the pending round. Fire
-// needs a running broker, and permission to publish to delayctl.timer.fire.<key>.<target>. It returns ErrConflict if no
-// timer is pending.
+// Fire makes a timer due immediately. For a pending or paused series, Fire adds one delivery, and does not change the
+// pending round. Fire needs a running broker, and permission to publish to delayctl.timer.fire.<key>.<target>. It
+// returns ErrConflict if no timer is pending or paused.
 //
 // The token identifies the request: printable ASCII without spaces, at most 128 bytes. After ErrUnanswered, call Fire
 // again with the same token: within five minutes, that adds no second delivery. Without a token (an empty string), a
@@ -51,8 +52,8 @@ func (c *Client) Fire(ctx context.Context, key, target, token string) error {
 // Postpone adds a duration to the due time of a timer, or of the pending round of a series, and returns the new due
 // time. A negative duration makes the timer due earlier. The timer keeps its body. Postpone needs a running broker,
 // unlike [Client.MovePending], and permission to publish to delayctl.timer.move.<key>.<target>. It returns ErrConflict
-// if no timer is pending. After ErrUnanswered, call Postpone again with the same token (see [Client.Fire]): the broker
-// does not add the duration twice, unless the timer was changed in between.
+// if no timer is pending, and ErrBadOption for a paused series. After ErrUnanswered, call Postpone again with the same
+// token (see [Client.Fire]): the broker does not add the duration twice, unless the timer was changed in between.
 func (c *Client) Postpone(
 	ctx context.Context, key, target string, shift time.Duration, token string,
 ) (due time.Time, err error) {

@@ -22,9 +22,9 @@ const (
 type Config struct {
 	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". A level in this list
-	// saves a hop. A level that the broker does not have does not affect the due time. If Levels is empty, the client
-	// guesses the levels, which works for most brokers. See [Client.ReadLevels].
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 2500s". For a delay that is
+	// not in the list, the client guesses the name of the level. It guesses most names, but not 2500s: such a name in the
+	// list saves a hop. A level that the broker does not have does not affect the due time. See [Client.ReadLevels].
 	Levels string
 	// MaxDelay is the broker's DELAY_MAX_DELAY. A longer delay fails with ErrTooFar. Defaults to DefaultMaxDelay.
 	MaxDelay time.Duration

@@ -43,7 +43,8 @@ const (
 	minJournal      = time.Minute
 	// MaxReplicas is the limit of nats-server.
 	MaxReplicas = 5
-	// MaxOwners is the maximum of Config.MaxOwners. Each second, an instance reads one counter for each other instance.
+	// MaxOwners is the maximum of Config.MaxOwners. Each second, an instance reads the heartbeat counter of each other
+	// instance: see package lease.
 	MaxOwners   = 64
 	maxInstance = 64
 	maxPlace    = 8 << 10
@@ -83,13 +84,13 @@ type Config struct {
 	// AttemptRules override Attempts for the targets of a pattern.
 	AttemptRules RetryLimits
 
-	// Secrets are the keys of the seals between lanes, of at least message.MinSecret bytes each. The broker seals with the
+	// Secrets are the keys of the brokers' seals, of at least message.MinSecret bytes each. The broker seals with the
 	// first key, and accepts the seals of all keys. If Secrets is empty, the keys are in the streams' metadata, and
 	// provisioning generates the first.
 	Secrets []string
 
-	// Provision allows the broker to create missing streams, and to change the subjects, the bounds and the seal marks of
-	// its streams.
+	// Provision allows the broker to create missing streams, and to change the subjects and the bounds of its streams, and
+	// the metadata about seals.
 	Provision bool
 	// Replicas is the number of copies of new streams. Zero means three in a cluster with room for three, and otherwise
 	// one.
@@ -110,13 +111,14 @@ type Config struct {
 	// Slack is the maximum time by which a delivery may be delayed, so that several deliveries are sent together. Defaults
 	// to none.
 	Slack time.Duration
-	// ReplyTimeout is the timeout of a service's reply in mode request. Defaults to DefaultReplyTimeout.
+	// ReplyTimeout is the timeout of the reply that a target must send in the delivery mode request. Defaults to
+	// DefaultReplyTimeout.
 	ReplyTimeout time.Duration
 	// Rates bounds the number of messages that all instances together deliver to a target in a second. Defaults to no
 	// bound.
 	Rates deliver.Rates
-	// RatesByKey bounds the number of messages with one Delay-Rate-Key that all instances together deliver in a second to
-	// the targets of a pattern. For these messages it replaces Rates. Defaults to no bound.
+	// RatesByKey bounds the number of messages with one Delay-Rate-Key in a second, from all instances and to all targets
+	// of a pattern together. For these messages it replaces Rates. Defaults to no bound.
 	RatesByKey deliver.Rates
 	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients'
 	// messages. If the next level of a message is full, the broker moves the message to the next shorter level. Zero means
@@ -151,10 +153,10 @@ type Config struct {
 
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
 	// being published or waiting for their target, and messages that the server has sent to the lanes' consumers. Each
-	// lane has its own part. The lanes that need more share the remaining memory. A lane without room stops reading, and
-	// the intake moves messages that are not due soon to a level. A lane may exceed its part by one message. With the
-	// memory limit of Memory.GCSettings for this number, the process takes about 2 * HoldBytes + 48 MiB at most. Defaults
-	// to DefaultHoldBytes.
+	// lane has its own part. The lanes that need more share the remaining memory. A lane without room stops reading. When
+	// more than half of its room is used, the intake moves messages that are not due soon to a level. A lane may exceed
+	// its part by one message. If the program sets the memory limit that Memory.GCSettings(HoldBytes, false) returns, the
+	// process takes about 2 * HoldBytes + 48 MiB at most. Defaults to DefaultHoldBytes.
 	HoldBytes int
 	// HoldMessages is the number of messages in the intake's memory above which the intake moves messages that are not due
 	// soon to a level. At twice this number in its memory, any lane stops reading. Defaults to DefaultHoldMessages.

@@ -26,9 +26,9 @@ const (
 // messages that never come. At the tail of a lane on a single server, the reader would notice the missing heartbeats
 // only after 25 minutes.
 //
-// The server distributes the messages over a consumer's open requests in turn. So each place of a request has its own
-// subscription, which identifies the request of a message. The reader counts the messages and bytes of each request as
-// the server does.
+// The server distributes the messages over a consumer's open requests in turn. So each place, which holds at most one
+// open request, has its own subscription: the subscription of a message identifies its request. The reader counts the
+// messages and bytes of each request as the server does.
 type requests struct {
 	inbox      string // with the final dot; each request appends its place and its number
 	places     [maxRequests]place
@@ -49,8 +49,8 @@ type place struct {
 // open reports whether the server may still send a message for the request.
 func (q *place) open() bool { return q.messagesLeft > 0 && q.bytesLeft > 0 }
 
-// halfUsed reports whether at least half of the request is used. If large is true, the request has room for only one
-// message, and its bytes do not count.
+// halfUsed reports whether at least half of the request is used. Large means that the next message may fill a request
+// alone. Then only the number of messages counts, not the bytes.
 func (q *place) halfUsed(large bool) bool {
 	return q.messagesLeft <= pullBatch/2 || !large && q.bytesLeft <= q.bytesRequested/2
 }

@@ -20,8 +20,9 @@ const servers = 3
 // takes the port of a server that is down. Linux answers on all of 127.0.0.0/8.
 var loopback = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
 
-// quota is the storage limit of the account, for all replicas together. It is low, so that it can be filled in seconds.
-// It limits the account and not the servers, because nats-server switches JetStream off when its own limit is reached.
+// quota is the usual storage limit of the account (see plan.quota), for all replicas together. It is low, so that it
+// can be filled in seconds. It limits the account and not the servers, because a server at its own limit also gives up
+// leadership and drops the entries of its Raft groups.
 const quota = 256 << 20
 
 // catchUp is the time that a server has to catch up with the others before it is restarted.
@@ -170,7 +171,7 @@ func (c cluster) byName(name string) *server {
 	return nil
 }
 
-// urls returns the URLs of all servers, starting with the server number first.
+// urls returns the URLs of all servers, beginning with c[first].
 func (c cluster) urls(first int) string {
 	var urls []string
 	for i := range c {

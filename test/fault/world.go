@@ -23,7 +23,7 @@ import (
 )
 
 // publishers is the number of publishers, each connected to a different server if possible. players is the usual number
-// of players of named timers.
+// of players, which set named timers and let clients change them (see player).
 const publishers, players = 3, 6
 
 // world has all processes and clients of a run.
@@ -43,7 +43,7 @@ type world struct {
 	stop       chan struct{} // ends the publishers
 }
 
-// newWorld starts the servers, target, brokers, witnesses and publishers, in this order.
+// newWorld starts the servers, creates the target's stream, and then starts the brokers, witnesses and clients.
 func newWorld(p plan, dir string) (*world, error) {
 	w := &world{dir: dir, plan: p, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log),
 		stop: make(chan struct{})}
@@ -78,7 +78,7 @@ func (w *world) start(p plan) (err error) {
 	}
 	w.log.Add(history.Event{Op: history.Run, Conditions: p.conditions(w.cluster)})
 	for _, b := range w.brokers {
-		b.events = w.log // after the first start, which also creates the streams and so takes longer
+		b.events = w.log // records the restarts; the first start also created the streams, and so took longer
 	}
 	for _, s := range w.cluster {
 		if err := w.witness(s); err != nil {
@@ -192,7 +192,8 @@ func (w *world) inject(f fault) error {
 }
 
 // finish stops publishing, waits until all lanes are empty, records the deliveries and the dead letters, and stops the
-// brokers.
+// brokers. A marker is a message in a level, at whose due time the broker fires a timer. A timer that is due soon has
+// no marker, so awaitRest may return before it fires.
 func (w *world) finish() error {
 	close(w.stop)
 	w.publishing.Wait()
@@ -203,11 +204,11 @@ func (w *world) finish() error {
 	}
 	switch {
 	case w.plan.players == 0:
-	case w.plan.races: // these timers have no marker in a lane
+	case w.plan.races: // these timers are due too soon for a marker
 		if err := w.awaitTimers(ctx); err != nil {
 			return err
 		}
-	default: // an imminent round has no marker in a lane
+	default: // a round that is due soon has no marker: wait for all rounds of a series, and then look again
 		time.Sleep(rounds * retimed)
 		if err := w.awaitRest(ctx, w.plan.rest()); err != nil {
 			return err

@@ -11,7 +11,7 @@
 // package client, runs one scenario on a real broker and on the fake, and compares all receipts, errors and messages.
 //
 // The fake differs from a broker in these points. It delivers every message exactly at its due time, and exactly once.
-// No target refuses a message, there are no retries and no crashes, and the message size is the only limit. The fake
-// stores fewer entries for a timer than a broker, so generations have other numbers. A message that is due at its
-// storage is delivered by the next Advance.
+// No target refuses a message, and there are no retries, no crashes and no rates. Of the bounds of streams, the fake
+// has only the message size. The fake stores fewer entries for a timer than a broker, so generations have other
+// numbers. A message that is already due when it is stored is delivered by the next Advance, even by Advance(0).
 package clienttest
