@@ -6,7 +6,7 @@
 //	one user's   one         ├── Where      Whereabouts: the place and the state of one message
 //	connection   broker's    ├── Retrying   the messages in the retry lanes, by target
 //	             streams     ├── Forecast   the number of pending messages, by due time
-//	                         ├── Pending    List: the pending messages, in the order of their due times
+//	                         ├── Pending    PendingList: the pending messages, in the order of their due times
 //	                         ├── Provision  the changes made to streams, and the remaining drift
 //	                         ├── Journal    the recorded deliveries and dead letters, and the holes of the journal
 //	                         └── Letters    the dead letters: count, resend and remove them
@@ -19,15 +19,15 @@
 //
 //   - A command that needs all answers takes a context from [Session.WithRefusal]. The first refusal ends the command
 //     and is its error ([Cause]). An incomplete table would mislead.
-//   - Package doctor sends one request after the other. After a refusal it continues without the answer, and reports
-//     the [Session.Refusals]. If the server refuses the subscription to answers, doctor sends no more requests.
+//   - Package doctor continues after a refusal, without the answer, and reports the [Session.Refusals]. If the server
+//     refuses the subscription to answers, doctor sends no more requests.
 //
 // # Trust
 //
-// Three sources name the reader of a lane: first the status of a running instance, then the server's state of the
-// consumer, then the instances' table of owners. Any client that may publish to the reply subject can forge a status.
-// So only a status with a broker's seal names a reader. Without the brokers' secret, the Inspector cannot check a seal,
-// and every status counts.
+// Three sources describe the reader of a lane, in this order. The first is the sealed status of a running instance. The
+// second is the state of the lane's consumers, which names no instance. The third is the instances' table of owners.
+// Any client that may publish to the reply subject can forge a status. So only a status with a broker's seal names a
+// reader. Without the brokers' secret, the Inspector cannot check a seal, and every status counts.
 //
 // # Settings read from the streams
 //
@@ -38,8 +38,8 @@
 // # The order of a lane
 //
 // In a level all messages wait equally long, so they leave it in the order in which they are stored. A client's message
-// is due when it leaves the level, unless its Delay-Until is later. A hop is due at the time in its header. The other
-// lanes have no order.
+// is due when it leaves the level, unless its Delay-Until is later. A message that a broker moved into the level is due
+// at the time in its header. The other lanes are not sorted by due time as a whole.
 //
 //   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact,
 //     unless it needs more than maxCuts requests. A sample gives the share and the due times of the messages that are

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// maxCuts is the maximum number of count requests for all orders of a forecast. A count gives the position in a level
-// at which a bucket begins.
+// maxCuts is the maximum number of count requests for all orders of a forecast. Each of them determines one number of
+// an order.
 const maxCuts = 300
 
-// A cut is the time at which a bucket begins or ends. An order has, for each cut, the number of a level's messages that
-// leave the level at the cut or later. In a level all messages wait equally long, so these messages were stored at the
-// cut minus the delay, or later. The server counts the messages stored since a time. The count is exact, even if some
-// messages were deleted, provided that the clocks of the stream's leaders agreed.
+// A cut is the time at which a bucket begins or ends. An order has, for each cut, the number of the messages that
+// clients published to a level and that leave it at the cut or later. In a level all messages wait equally long, so
+// these messages were stored at the cut minus the delay, or later. The server counts the messages stored since a time.
+// The count is exact, even if some messages were deleted, provided that the clocks of the stream's leaders agreed, and
+// that the counting replica does not lag.
 //
 //	remaining[0]      all messages
 //	remaining[n+1]    messages that leave at cuts[n] or later
@@ -32,7 +33,7 @@ func newOrder(s *segment, cuts []time.Time) *order {
 	return o
 }
 
-// A gap is two known positions in an order, with unknown positions between them.
+// A gap is two indexes of remaining with known numbers, and only unknown numbers between them.
 type gap struct {
 	*order
 	low, high int
@@ -93,8 +94,9 @@ func (f *forecast) bisectGap(ctx context.Context, g gap) error {
 	return nil
 }
 
-// departures returns the number of messages that leave the level in each slot. It spreads the messages between two
-// known positions evenly over their slots. All of them may leave in one slot, so the bound of each slot is the rest.
+// departures returns the number of messages that leave the level in each slot: before the first cut, between two cuts,
+// and from the last cut on. It spreads the messages between two known numbers evenly over their slots. They may all
+// leave in one slot, so the maximum error of a slot is the number of messages counted in the other slots.
 func (o *order) departures() []estimate {
 	estimates := make([]estimate, 0, len(o.remaining)-1)
 	low := 0

@@ -17,8 +17,8 @@ type Letters struct {
 	openedLocal time.Time // the same time, by the local clock
 }
 
-// Letters opens the dead letters. It reads the secrets of the streams, which prove that a broker wrote a letter, and
-// requests the server's time.
+// Letters opens the dead letters. It reads the brokers' secrets from the streams' metadata, to check the seals of the
+// letters, and requests the server's time.
 func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, err
@@ -35,7 +35,8 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	return l, nil
 }
 
-// ShortestRetry returns the level of the retry lane with the shortest delay; empty if there is no retry lane.
+// ShortestRetry returns the name of the retry lane with the shortest delay, such as 5s; empty if there is no retry
+// lane.
 func ShortestRetry(specs []streams.Spec) string {
 	var shortest streams.Spec
 	for _, s := range specs {
@@ -49,10 +50,10 @@ func ShortestRetry(specs []streams.Spec) string {
 // Time returns an estimate of the current time by the server's clock.
 func (l *Letters) Time() time.Time { return l.Opened.Add(time.Since(l.openedLocal)) }
 
-// Reason returns the reason why a message became a dead letter. The reason of a letter without a valid seal has a
-// prefix.
+// Reason returns the reason why a message became a dead letter. The reason of a letter that no seal proves begins with
+// UNSEALED, except with the code BadInternal, which says the same.
 func Reason(l deadletter.Letter) string {
-	if l.Unproven != nil && l.Code != message.BadInternal { // BadInternal already means unproven
+	if l.Unproven != nil && l.Code != message.BadInternal {
 		return "UNSEALED: " + l.Sentence
 	}
 	if l.Problem != nil && l.Sentence == "" {

@@ -21,8 +21,8 @@ const (
 
 // A source reads one lane for a merge. A message in a level is due when it leaves the level, or later. Only a hop that
 // arrived late in its level is due before it leaves. The position of a message in the list is its due time. In a level,
-// the position is at the earliest maxLateArrival before the message leaves. The other lanes have no order, so the merge
-// reads all their messages before it lists the first message of any lane.
+// the position is at the earliest maxLateArrival before the message leaves. The other lanes are not sorted by due time
+// as a whole, so the merge reads all their messages before it lists the first message of any lane.
 type source struct {
 	Lane
 	pass

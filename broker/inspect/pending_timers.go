@@ -8,9 +8,10 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Named timers have their own stream. Most timers also have a marker in a level. A marker remains until it is due, even
-// if its timer was cancelled. So lists and forecasts ignore markers. In the stream of the timers, only the last entry
-// of a subject can be a pending timer. The message of a fired timer counts in its lane, for example a retry lane.
+// Named timers have their own stream. Most timers also have a marker in a level: a message without a body, at whose due
+// time the broker fires the timer. A marker remains until it is due, even if its timer was cancelled. So lists and
+// forecasts ignore markers. In the stream of the timers, only the last entry of a subject can be a pending timer. The
+// message of a fired timer counts in its lane, for example a retry lane.
 
 // parser selects and parses the pending messages of all lanes.
 type parser struct {
@@ -18,8 +19,8 @@ type parser struct {
 	target string // a pattern; empty for all
 }
 
-// pending parses a message of a lane. Ok is false if the message is not pending, or its target does not match the
-// pattern.
+// pending parses a message of a lane. Ok is false if the message is not pending. In the lane of timers, ok is also
+// false if the target does not match the pattern. In the other lanes, the filters of the scan select the targets.
 func (p parser) pending(l Lane, in message.Incoming) (req message.Request, problem *message.Problem, ok bool) {
 	switch {
 	case in.Subject == p.policy.Names.PausesRecord():

@@ -15,14 +15,14 @@ import (
 
 const (
 	// The intervals at which Run reads the record.
-	idleInterval   = 5 * time.Minute        // if no target is paused, because an announcement may be lost
-	pausedInterval = 10 * time.Second       // while a target is paused, for the number of waiting messages
+	idleInterval   = 5 * time.Minute        // if no target is paused: finds a list whose announcement was lost
+	pausedInterval = 10 * time.Second       // while a target is paused: updates the number of waiting messages
 	busyInterval   = 500 * time.Millisecond // while a pause ends
 	// loadTimeout is the time after which a start does not try again to read the record. An election takes at most 9 s. A
 	// stream without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
-	// maxSetAttempts is the maximum number of attempts of SetState to store a change while others change the list. The
-	// owner calls SetState again after its next read of the lane.
+	// maxSetAttempts is the maximum number of attempts of SetState to store a change while others change the list. If all
+	// attempts fail, the owner calls SetState again at its next check of the lane.
 	maxSetAttempts = 5
 	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing.
 	// After that time, due messages join the lane again: the owner has died or cannot drain the lane.
@@ -40,7 +40,7 @@ type Keeper struct {
 
 	resealTime time.Time // local time of the last resealing of the record; used by Load, and afterwards only by Run
 
-	mu      sync.Mutex // guards changed, and all stores to view
+	mu      sync.Mutex // guards the field changed, and every write to the field view
 	view    atomic.Pointer[view]
 	changed chan struct{} // closed when the list changes
 }
@@ -134,7 +134,7 @@ func (k *Keeper) FirstPause(ctx context.Context, id string) (string, error) {
 	return names.Parse(m.Subject).Token, err
 }
 
-// Refresh makes Run read the record soon. The caller may have lost an announcement.
+// Refresh makes Run read the record soon. Call it when a connection is back: an announcement may have been missed.
 func (k *Keeper) Refresh() {
 	k.refresh.Store(true)
 	signal(k.wake)
@@ -233,8 +233,9 @@ func (k *Keeper) apply(ctx context.Context) {
 }
 
 // SetState changes the state of a pause, if the pause is in oldState, and stores the list, which the other instances
-// read within busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it later.
-// Until then, a restarted instance has the earlier state.
+// read within busyInterval. After an error other than a conflict, this instance applies the list nevertheless, and Run
+// stores it later. Until then, a restarted instance has the earlier state. After maxSetAttempts conflicts, SetState
+// does not change the pause.
 func (k *Keeper) SetState(ctx context.Context, id string, oldState, newState State) {
 	for range maxSetAttempts {
 		result, err := k.cfg.Store.Read(ctx)

@@ -49,8 +49,8 @@ type LaneAnswer struct {
 	Read            uint64    `json:"read"`                // the last sequence read; zero before the first
 	Held            int       `json:"held"`                // messages in memory
 	Full            bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
-	ResumesAt       time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: no unread message is due earlier
-	Pending         uint64    `json:"pending"`             // messages in the lane, as counted up to a minute ago
+	ResumesAt       time.Time `json:"resumes_at,omitzero"` // until then, no unread message is due, and none is read
+	Pending         uint64    `json:"pending"`             // messages in the lane; the count is at most a minute old
 	Overdue         float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
 	UnopenedEntries int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key
 	NewerMessages   int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker

@@ -23,7 +23,7 @@ type LaneStatus struct {
 	Memory
 
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // end of a suspension of reading: no unread message is due earlier
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // until then, no unread message is due, and none is read
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
 	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the last sweep.
 	UnopenedEntries int `json:"unopened,omitempty"`

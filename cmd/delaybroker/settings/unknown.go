@@ -15,7 +15,7 @@ import (
 var injectedName = regexp.MustCompile(
 	`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// settingOf maps variables of other programs to settings of this program.
+// settingOf maps variables that other programs use, and a frequent typo, to settings of this program.
 var settingOf = map[string]string{
 	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL",
 	"NATS_SERVER_URL": "NATS_URL", "NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL",
@@ -50,8 +50,8 @@ func unknownNames(environ, known []string) []UnknownName {
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
+		// If the setting itself is set too, the other variable does not stand for it, and there is no warning.
 		if meant := settingOf[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+meant] {
-			// If the setting is set too, the variable is not in its place.
 			unknown = append(unknown, UnknownName{name, meant})
 			continue
 		}
