@@ -58,8 +58,8 @@
 //	a broker was killed                              it wrote no batch with end, and does not answer. A running broker
 //	                                                 writes at least once a minute, so the hole is the minute after its
 //	                                                 last batch. In this minute, the records of at most a second are
-//	                                                 missing, if the stream worked. If no broker could write, the hole
-//	                                                 lasts until a broker can write
+//	                                                 missing, if the stream worked. If no broker could write then, the
+//	                                                 hole lasts until a broker can write
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
 //	no broker kept a journal                         no broker wrote for two and a half minutes, and the next batch, if
 //	                                                 there is one, is the first of its start

@@ -58,7 +58,7 @@ type summary struct {
 	lastStored    time.Time // time at which the last batch was stored
 	completeUntil time.Time // the batches of this start that the search has read have all its records before this time
 	end           bool      // the last batch marks the end, after a clean stop
-	gapEnd        time.Time // end of the last interval without any batch after lastStored; zero if there was none
+	gapEnd        time.Time // end of the last interval after lastStored in which no instance could write; zero for none
 }
 
 // summaries has the summaries of the starts of which a search has read a batch, at most maxSummaries.
@@ -98,8 +98,9 @@ func (r *summaries) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 
 // recordGap processes the interval between the previous batch and a batch that was stored at storedAt. If the interval
 // is longer than the interval of heartbeats, no instance ran, or none could write. An instance that wrote before and
-// after the interval reports its own losses. An instance that never writes again may have run in the interval. Current
-// is the summary of the batch's start, or nil if the batch is the first of its start.
+// after the interval reports its own losses. An instance that never writes again may have run in the interval, unless
+// it was killed long before the interval. Current is the summary of the batch's start, or nil if the batch is the first
+// of its start.
 func (r *summaries) recordGap(current *summary, storedAt time.Time, hole func(Hole)) {
 	gap := storedAt.Sub(r.lastStored)
 	if r.lastStored.IsZero() || gap <= heartbeatInterval+flushInterval {
@@ -112,7 +113,8 @@ func (r *summaries) recordGap(current *summary, storedAt time.Time, hole func(Ho
 		return
 	}
 	for _, s := range r.byStart {
-		if !s.end {
+		silence := r.lastStored.Sub(cmp.Or(s.gapEnd, s.lastStored)) // time in which the instance could write, and did not
+		if !s.end && silence <= deadAfter {
 			s.gapEnd = storedAt
 		}
 	}
