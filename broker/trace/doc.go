@@ -37,7 +37,8 @@
 //	delaybroker.lane               stream in which the message was at its end
 //	error.type                     code of a dead letter; then the status is an error
 //
-// The events of a span are the last hop, the due time, and the first and the last refusal, with the reason of the last.
+// The events of a span are the last hop, the due time, the first refusal and the last refusal. The event of the last
+// refusal has its reason if the message was delivered. For a dead letter, the status has the reason of the dead letter.
 // At the delivery, the headers of the message still contain these facts. The headers do not contain the times of
 // earlier hops, because the headers would then grow with each hop.
 //

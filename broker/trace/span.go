@@ -99,8 +99,11 @@ func (e *pendingSpan) events() []event {
 		events = append(events, event{eventRefused, e.FirstRefusal, []attribute.KeyValue{keyAttempt.Int(1)}})
 	}
 	if e.Refusals > 0 && !e.LastRefusal.IsZero() {
-		events = append(events, event{eventRefused, e.LastRefusal,
-			[]attribute.KeyValue{keyAttempt.Int(e.Refusals), keyReason.String(validUTF8(e.Reason))}})
+		attributes := []attribute.KeyValue{keyAttempt.Int(e.Refusals)}
+		if e.Code == "" { // otherwise, Reason is that of the dead letter, which the status has
+			attributes = append(attributes, keyReason.String(validUTF8(e.Reason)))
+		}
+		events = append(events, event{eventRefused, e.LastRefusal, attributes})
 	}
 	if e.Hops > 0 {
 		events = append(events, event{eventHop, e.Stored, []attribute.KeyValue{keyHops.Int(e.Hops), keyLane.String(e.Lane)}})

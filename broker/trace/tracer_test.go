@@ -100,6 +100,26 @@ func TestDeadLetterIsAnError(t *testing.T) {
 	})
 }
 
+// TestDeadLetterAfterRefusal: the event of the last refusal does not have the reason of the dead letter, which may be
+// another reason, such as the expiry.
+func TestDeadLetterAfterRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &collector{}
+		tr := newTracer(t, c)
+		stop := run(tr)
+		e := endedMessage("traceparent", sampled)
+		e.Code, e.Reason, e.Due = message.Expired, "its target's rate had no send time for it", time.Time{}
+		e.Refusals, e.LastRefusal = 1, e.Accepted
+		tr.Ended(e)
+		stop()
+		if events := c.spans[0].Events(); len(events) != 1 {
+			t.Errorf("events %v, want only the refusal", events)
+		} else {
+			wantAttributes(t, events[0].Attributes, "delaybroker.attempt=1")
+		}
+	})
+}
+
 // TestSampling: with a sampler that follows the producer's decision, an unsampled message has no span and costs no
 // allocation. Any other sampler decides about all messages. The sampler decides about a message without a valid
 // traceparent.
