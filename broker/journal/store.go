@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxBatchAge is the age from which on the writer drops a batch that it could not store. So a reader takes a batch
+	// maxBatchAge is the age from which on the writer drops a batch instead of publishing it. So a reader takes a batch
 	// with much older records for a copy, and ignores it: see maxRecordAge.
 	maxBatchAge = 5 * time.Minute
 
@@ -22,8 +22,12 @@ const (
 	maxBackoff = 2 * time.Second
 )
 
-// errSlow is logged when a batch reports dropped records.
-var errSlow = errors.New("the stream is slower than the deliveries")
+var (
+	// errSlow is logged when a batch reports dropped records.
+	errSlow = errors.New("the stream is slower than the deliveries")
+	// errOld is logged when a batch has waited for maxBatchAge.
+	errOld = errors.New("the records have waited for too long")
+)
 
 // Publisher publishes messages and matches their answers: see [acks.Inbox.Publish].
 type Publisher interface {
@@ -43,13 +47,16 @@ func (w *Writer) store(ctx context.Context, publisher Publisher, b batch, end bo
 	w.buffer = b.body(h, w.buffer[:0])
 	header := nats.Header{message.HeaderSeal: {w.cfg.Seal(w.cfg.Subject, w.buffer)}, "Nats-Msg-Id": {rand.Text()}}
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		err := w.publish(ctx, publisher, &nats.Msg{Subject: w.cfg.Subject, Header: header, Data: w.buffer})
+		err := errOld // the batch may have waited for earlier batches
+		if time.Since(b.firstAdded) <= maxBatchAge {
+			err = w.publish(ctx, publisher, &nats.Msg{Subject: w.cfg.Subject, Header: header, Data: w.buffer})
+		}
 		if err == nil {
 			w.previous = w.number
 			w.cfg.Counts.Stored.Add(uint64(b.span.Records))
 			break
 		}
-		if ctx.Err() != nil || time.Since(b.firstAdded) > maxBatchAge || errors.Is(err, nats.ErrConnectionClosed) {
+		if ctx.Err() != nil || errors.Is(err, errOld) || errors.Is(err, nats.ErrConnectionClosed) {
 			w.drop(b, lost, err)
 			break
 		}

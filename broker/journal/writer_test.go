@@ -96,6 +96,34 @@ func TestRoomIsBounded(t *testing.T) {
 	})
 }
 
+// TestQueuedBatchIsTooOld: the writer drops a batch that has become too old while it waited for earlier batches. The
+// reader would take the batch for a copy. The next batch reports the dropped records.
+func TestQueuedBatchIsTooOld(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		silent, err := k.conn.SubscribeSync(k.policy.Names.JournalSubject()) // each publish waits for the whole timeout
+		natstest.NoError(t, err)
+		natstest.Flush(t, k.conn)
+		w, stop := k.writer("kitchen")
+		const many = 80_000 // records of some 25 batches
+		for n := range many {
+			w.Add(record(n))
+		}
+		time.Sleep(maxRecordAge - 10*time.Second)
+		w.Add(record(many))
+		time.Sleep(20 * time.Second)
+		natstest.NoError(t, silent.Unsubscribe())
+		k.create()
+		time.Sleep(2 * time.Minute)
+		stop()
+		found, r := k.search(Query{})
+		if r.Duplicates != 0 || len(found) != 1 || len(r.Holes) != 1 || r.Holes[0].Records != many {
+			t.Errorf("found %d records, %d copies, holes %+v; want the new record, no copy, and a hole of %d records",
+				len(found), r.Duplicates, r.Holes, many)
+		}
+	})
+}
+
 // TestStopWithoutAStream: a stop waits for the journal for at most a second, and for less at the end of the grace
 // period.
 func TestStopWithoutAStream(t *testing.T) {
