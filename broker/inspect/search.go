@@ -190,7 +190,7 @@ func comparePassage(a, b Lane) int {
 }
 
 // scan reads the headers of a lane until it finds the message. Except in the stream of the timers, it reads only the
-// broker's own subjects: on other subjects, clients can write any header.
+// broker's own subjects: on other subjects, clients can write any header. See isProven.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	scan := s.ScanHeaders(l.Stream, "where")
 	if !s.Partial {
@@ -219,15 +219,40 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 		if m.Header[message.HeaderTimer] != nil { // a marker; its timer is in the stream of the timers
 			continue
 		}
-		if s.match(nats.Header(m.Header).Get(message.HeaderID)) {
-			found := incoming(l.Stream, m)
-			return &found, nil
+		ref := s.MessageRef
+		if ref.match(nats.Header(m.Header).Get(message.HeaderID)) {
+			proven, err := s.isProven(ctx, l, m.Sequence)
+			if err != nil {
+				return nil, err
+			}
+			if proven {
+				found := incoming(l.Stream, m)
+				s.MessageRef = ref
+				return &found, nil
+			}
 		}
 		if s.searched >= s.maxRead {
 			return nil, nil
 		}
 	}
 	return nil, nil
+}
+
+// isProven reports whether a broker wrote the Delay-Id of a message that scan read. In the stream of the timers, only
+// the seal of an entry proves this. To check the seal, isProven requests the entry with its body.
+func (s *search) isProven(ctx context.Context, l Lane, sequence uint64) (bool, error) {
+	if l.Kind != streams.Timers {
+		return true, nil
+	}
+	in, err := s.Message(ctx, l.Stream, sequence)
+	if err != nil {
+		if errors.Is(err, jetstream.ErrMsgNotFound) { // a later entry has replaced it
+			err = nil
+		}
+		return false, err
+	}
+	e := entry.Parse(s.Policy(), in)
+	return e.Kind == entry.Fired || e.Kind == entry.Over || e.Replaced > 0, nil
 }
 
 func (s *search) count() {

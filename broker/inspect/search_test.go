@@ -1,11 +1,16 @@
 package inspect
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/test/natstest"
 )
 
 // TestSearchReportsProgress: a search reports its progress after each ProgressInterval, and not before the first.
@@ -26,6 +31,57 @@ func TestSearchReportsProgress(t *testing.T) {
 		}
 		if len(reported) != 1 || reported[0] != 2*searchBatch {
 			t.Errorf("got the progress %v, want %d", reported, 2*searchBatch)
+		}
+	})
+}
+
+// TestWhereIgnoresForgedEntries: an entry of the timers' stream counts only with a broker's seal. A client's entry with
+// the Delay-Id of another message does not hide that message.
+func TestWhereIgnoresForgedEntries(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "delay", "1s 1h")
+		cfg.Timers = true
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		if err := i.ReadKeys(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		storeAll(t, i, newMsg("delaytimer.a.orders.x", "Delay-For", "1h"))
+		in, err := i.Message(t.Context(), "DELAY_TIMERS", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		timer := entry.Parse(i.Policy(), in)
+		fired := &nats.Msg{Subject: in.Subject, Header: nats.Header(timer.FiredHeader(1, "kitchen"))}
+		i.Policy().Keys.SealMessage(fired.Subject, message.Header(fired.Header), nil, time.Now())
+		hop := newHop(i, "1h", "orders.a", 7, time.Now().Add(time.Hour))
+		id := hop.Header.Get("Delay-Id")
+		later := message.ID{Stream: "DELAY_INTAKE", Sequence: 7, At: time.Now().Add(time.Second)}.String()
+		var forged []*nats.Msg
+		for n, id := range []string{later, id, timer.ID} {
+			key := fmt.Sprint("delaytimer.forged-", n)
+			forged = append(forged, newMsg(key+".orders.x", "Delay-For", "1h", "Delay-Id", id),
+				newMsg(key+"-fired.orders.x", "Delay-Fired", "1 kitchen", "Delay-Id", id))
+		}
+		storeAll(t, i, append(forged, hop)...)
+		if _, err := i.JetStream.PublishMsg(t.Context(), fired); err != nil {
+			t.Fatal(err)
+		}
+		if err := i.api.Purge(t.Context(), "DELAY_TIMERS", 2); err != nil { // as a broker removes the set
+			t.Fatal(err)
+		}
+		for _, test := range []struct{ ref, stream, id string }{
+			{id, "DELAY_1h", id}, {"DELAY_INTAKE-7", "DELAY_1h", id}, {timer.ID, "DELAY_TIMERS", timer.ID},
+		} {
+			ref, err := ParseMessageRef(test.ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := i.Where(t.Context(), ref, 1000, func(uint64, uint64) {})
+			if err != nil || w.Stream != test.stream || w.ID != test.id ||
+				w.Stream == "DELAY_TIMERS" && w.Answer != "fired by kitchen, not yet delivered" {
+				t.Errorf("%s: got %+v, %v, want %s in %s", test.ref, w, err, test.id, test.stream)
+			}
 		}
 	})
 }
