@@ -11,9 +11,6 @@ import (
 	"delaybroker/broker/text"
 )
 
-// recordWait is the time for which Where waits for the record of a message that ended during the search.
-const recordWait = 300 * time.Millisecond
-
 // journalRecords has the result of a search for one message in the journal.
 type journalRecords struct {
 	hasJournal bool          // the stream of the journal exists

@@ -144,7 +144,7 @@ func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, du
 }
 
 // TestWhereFindsDeliveryMeanwhile: if a message is delivered during the search, Where finds its record, although the
-// record is stored after the first search of the journal.
+// record is stored almost MaxStoreDelay after the first search of the journal.
 func TestWhereFindsDeliveryMeanwhile(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -159,7 +159,8 @@ func TestWhereFindsDeliveryMeanwhile(t *testing.T) {
 		due := time.Now().UTC()
 		var writing sync.WaitGroup
 		writing.Go(func() {
-			time.Sleep(100 * time.Millisecond) // after the first search of the journal and the search of the lanes
+			// After the first search of the journal and the search of the lanes.
+			time.Sleep(journal.MaxStoreDelay - 100*time.Millisecond)
 			writeRecords(t, s, open(t, s, cfg, ""), journal.Record{ID: id.String(), At: due, Due: due})
 		})
 		w, err := i.Where(t.Context(), MessageRef{ID: id}, 1000, func(uint64, uint64) {})

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/journal"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
@@ -159,7 +160,8 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 }
 
 // describeMissing describes a message that is neither in a lane nor a dead letter. It searches the journal once more,
-// because the broker may have delivered the message during the search.
+// because the broker may have delivered the message during the search. After MaxStoreDelay, the record of the delivery
+// is stored, or the journal has a hole.
 func (s *search) describeMissing(
 	ctx context.Context, origin *jetstream.StreamInfo, records journalRecords,
 ) (Whereabouts, error) {
@@ -167,7 +169,7 @@ func (s *search) describeMissing(
 		select {
 		case <-ctx.Done():
 			return Whereabouts{}, context.Cause(ctx)
-		case <-time.After(recordWait):
+		case <-time.After(journal.MaxStoreDelay):
 		}
 		var err error
 		if records, err = s.findRecords(ctx, s.askWriters(ctx)); err != nil {

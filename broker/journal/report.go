@@ -11,9 +11,9 @@ const (
 	deadAfter = 2*heartbeatInterval + 30*time.Second
 	// DoubtAfter is the time without a batch after which it is unknown whether an instance runs, unless it answers.
 	DoubtAfter = heartbeatInterval + time.Second
-	// maxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker waits
+	// MaxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker waits
 	// for refusals by core subscribers, and then for further records of the batch.
-	maxStoreDelay = time.Second
+	MaxStoreDelay = time.Second
 	// maxHoles is the maximum number of holes in a report, apart from the hole before the oldest message.
 	maxHoles = 100
 	// maxSummaries is the maximum number of summaries that a search keeps in memory.
@@ -143,7 +143,7 @@ func (h head) completeUntil(storedAt time.Time) time.Time {
 	if lastRecord := timeOf(h.Last); h.Records > 0 && lastRecord.Before(storedAt) {
 		storedAt = lastRecord
 	}
-	return storedAt.Add(-maxStoreDelay)
+	return storedAt.Add(-MaxStoreDelay)
 }
 
 // reportSilent reports the holes at the end of a search: of instances that have written nothing for too long, of
@@ -158,7 +158,7 @@ func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole))
 		case s.end, isRunning:
 		case silence > deadAfter:
 			holes = append(holes, s.lastHole(key.instance))
-		case states != nil && silence > maxStoreDelay:
+		case states != nil && silence > MaxStoreDelay:
 			h := s.lastHole(key.instance)
 			h.Reason = "the instance does not answer, and its last records are missing: it was killed or lost its connection"
 			if h.To.After(now) {
@@ -171,7 +171,7 @@ func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole))
 		}
 	}
 	for _, s := range states {
-		if s.UnstoredRecords > 0 && now.Sub(s.Since) > maxStoreDelay {
+		if s.UnstoredRecords > 0 && now.Sub(s.Since) > MaxStoreDelay {
 			holes = append(holes, Hole{Instance: s.Instance, From: s.Since, To: now, Records: s.UnstoredRecords,
 				Reason: "not stored yet: the journal's stream stores nothing, or too little"})
 		}

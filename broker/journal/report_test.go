@@ -67,26 +67,26 @@ var holes = []struct {
 		beat(2*time.Minute, "b", 2), beat(3*time.Minute, "b", 3), beat(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
 	{"killed", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Minute, "b", 2), beat(2*time.Minute, "b", 3),
 		beat(3*time.Minute, "b", 4)}, 3 * time.Minute,
-		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute + flushInterval), Reason: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-MaxStoreDelay), To: after(time.Minute + flushInterval), Reason: killed}}, 0},
 	{"perhaps killed", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Minute, "b", 2), beat(2*time.Minute, "b", 3)},
-		deadAfter, []Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(deadAfter), Reason: unknown}}, 0},
+		deadAfter, []Hole{{Instance: "a", From: after(-MaxStoreDelay), To: after(deadAfter), Reason: unknown}}, 0},
 	{"silent for a minute", []input{beat(0, "a", 1)}, DoubtAfter, nil, 0},
 	{"no instance wrote for a while", []input{end(beat(0, "a", 1)), beat(deadAfter+1, "b", 1)}, deadAfter + 1,
 		[]Hole{{From: began, To: after(deadAfter + 1), Reason: nobody}}, 0},
 	{"no instance could write for a while", []input{beat(0, "a", 1), beat(time.Hour, "a", 2)}, time.Hour, nil, 0},
 	{"killed while no instance could write", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Hour, "b", 2),
 		beat(61*time.Minute, "b", 3), beat(62*time.Minute, "b", 4)}, 62 * time.Minute,
-		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Hour), Reason: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-MaxStoreDelay), To: after(time.Hour), Reason: killed}}, 0},
 	{"killed long before no instance could write", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Minute, "b", 2),
 		beat(2*time.Minute, "b", 3), beat(3*time.Minute, "b", 4), beat(time.Hour, "b", 5)}, time.Hour,
-		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute + flushInterval), Reason: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-MaxStoreDelay), To: after(time.Minute + flushInterval), Reason: killed}}, 0},
 	{"killed while no instance could write twice", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Hour, "b", 2),
 		beat(2*time.Hour, "b", 3)}, 2 * time.Hour,
-		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(2 * time.Hour), Reason: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-MaxStoreDelay), To: after(2 * time.Hour), Reason: killed}}, 0},
 	{"no instance writes", []input{end(beat(0, "a", 1))}, time.Hour,
 		[]Hole{{From: began, To: after(time.Hour), Reason: since}}, 0},
 	{"a batch is removed", []input{beat(0, "a", 1), beat(time.Minute, "a", 3)}, time.Minute,
-		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute), Reason: removed}}, 0},
+		[]Hole{{Instance: "a", From: after(-MaxStoreDelay), To: after(time.Minute), Reason: removed}}, 0},
 	{"records were dropped, with a batch that was given up", []input{beat(0, "a", 1), lossReport()}, time.Minute,
 		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Reason: dropped}}, 0},
 	{"a batch was given up, and stored nevertheless",
@@ -129,7 +129,7 @@ func stuckSince(s State, d time.Duration) State {
 func TestHolesByStates(t *testing.T) {
 	last := after(-100 * time.Millisecond)
 	gone := func(to time.Duration) []Hole {
-		return []Hole{{Instance: "a", From: last.Add(-maxStoreDelay), To: after(to), Reason: silent}}
+		return []Hole{{Instance: "a", From: last.Add(-MaxStoreDelay), To: after(to), Reason: silent}}
 	}
 	waiting := func(from, to time.Duration) []Hole {
 		return []Hole{{Instance: "a", From: after(from), To: after(to), Records: 5, Reason: stuck}}
@@ -140,8 +140,8 @@ func TestHolesByStates(t *testing.T) {
 		now    time.Duration
 		want   []Hole
 	}{
-		{"a has just written", []State{}, maxStoreDelay, nil},
-		{"no instance runs", []State{}, maxStoreDelay + 1, gone(maxStoreDelay + 1)},
+		{"a has just written", []State{}, MaxStoreDelay, nil},
+		{"no instance runs", []State{}, MaxStoreDelay + 1, gone(MaxStoreDelay + 1)},
 		{"only b runs", []State{state("b", "1")}, 10 * time.Second, gone(10 * time.Second)},
 		{"a was started again", []State{state("a", "2")}, 10 * time.Second, gone(10 * time.Second)},
 		{"a was started again two minutes ago", []State{state("a", "2")}, 2 * time.Minute, gone(time.Minute + flushInterval)},

@@ -157,7 +157,7 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
 		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
 		if len(found) != 59 || r.ReadRecords > 59+10 || len(r.Holes) != 1 ||
-			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-maxStoreDelay)) {
+			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-MaxStoreDelay)) {
 			t.Errorf("found %d of %d read, holes %+v; want 59 of at most 69, and one hole", len(found), r.ReadRecords, r.Holes)
 		}
 		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
