@@ -67,7 +67,7 @@ func TestDeadResendRepaired(t *testing.T) {
 		{[]string{"Delay-Id", "reserved"}, []string{"-H", "Delay-Id: x"}},
 		{[]string{"Nats-Rollup", "reserved"}, []string{"-H", "Nats-Rollup: all"}},
 		{[]string{"Delay-Due", "reserved"}, []string{"--drop-header", "Delay-Due"}},
-		{[]string{"no header", "Delay-Expire"}, []string{"-H", "Delay-Expire: 1h"}},
+		{[]string{"is not a header of this protocol", "Delay-Expire"}, []string{"-H", "Delay-Expire: 1h"}},
 		{[]string{"Key: value"}, []string{"-H", "nothing"}},
 		{[]string{"--edit excludes"}, []string{"--edit", "--body", "x"}},
 	} {
