@@ -20,7 +20,8 @@ const (
 	// drainPoll is the interval at which the owner checks whether a draining lane is empty.
 	drainPoll = 50 * time.Millisecond
 	// minClosing is the minimum time from the owner's change of a pause to "closing" until its change to "over". By then,
-	// every connected instance should have read the state "closing". An owner that finds a pause closing does not wait.
+	// every connected instance should have read the state "closing". A new owner does not know how long a pause has been
+	// closing, so it begins with "resuming" again.
 	minClosing = time.Second
 	// drainTurn is the maximum time for which one lane drains while others wait.
 	drainTurn = 10 * time.Second
@@ -174,13 +175,13 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 	case !known || p.State == pause.Over:
 		return empty
 	case empty && p.State == pause.Resuming:
-		*closing = local
 		l.Pauses.SetState(ctx, id, pause.Resuming, pause.Closing)
+		*closing = time.Now()
+	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing: // also if another owner set this state
+		l.Pauses.SetState(ctx, id, pause.Closing, pause.Resuming)
 	case empty && local.Sub(*closing) >= minClosing:
 		l.Pauses.SetState(ctx, id, pause.Closing, pause.Over)
 		return true
-	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing:
-		l.Pauses.SetState(ctx, id, pause.Closing, pause.Resuming)
 	}
 	return false
 }

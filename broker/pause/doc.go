@@ -42,9 +42,9 @@
 //	          the last messages of the lane are sent before them
 //	over      due messages are sent to their target
 //
-// A closing pause may also be paused again. If the lane of a closing pause does not drain, the pause is resuming again.
-// A message that has left the lane and waits elsewhere, for a retry or a turn, does not join the lane again
-// (Delay-Released), unless the pattern is paused again.
+// A closing pause may also be paused again. If the lane of a closing pause does not drain, or its owner changes, the
+// pause is resuming again. A message that has left the lane and waits elsewhere, for a retry or a turn, does not join
+// the lane again (Delay-Released), unless the pattern is paused again.
 //
 // # How instances agree
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/stats"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -124,6 +126,41 @@ func TestPausedAgainWhileResumed(t *testing.T) {
 		time.Sleep(time.Minute)
 		harness.CheckInOrder(t, c.Arrivals("ORDERS"), count)
 		c.CheckEmpty()
+	})
+}
+
+// TestClosingPauseChangesOwner: the owner of the paused messages stops when a pause is closing. The next owner keeps
+// the pause for another second, because a third instance may not have read the state "closing" yet.
+func TestClosingPauseChangesOwner(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		instances, o := harness.StartBrokers(t, s, 2, broker.Config{MaxOwners: 2}), harness.Operator(t, s)
+		time.Sleep(time.Minute) // the lanes are divided
+		stateBecomes := func(want pause.State) time.Time {
+			for range 1000 {
+				list, err := o.Pauses(context.Background())
+				natstest.NoError(t, err)
+				if len(list) == 0 && want == pause.Over || len(list) > 0 && list[0].State == want {
+					return time.Now()
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Fatalf("the pause is not %s within 10s", want)
+			return time.Time{}
+		}
+		harness.MustPause(t, o, "orders.>")
+		harness.MustResume(t, o, "orders.>")
+		stopped := stateBecomes(pause.Closing)
+		for _, i := range instances {
+			owned := func(l stats.LaneStatus) bool { return l.Stream == harness.PausedStream && l.Owned }
+			if slices.ContainsFunc(i.Broker.Status().Lanes, owned) {
+				i.Stop()
+				break
+			}
+		}
+		if got := stateBecomes(pause.Over).Sub(stopped); got < time.Second {
+			t.Errorf("the pause was over %s after its owner stopped, want a second or more", got)
+		}
 	})
 }
 
