@@ -17,8 +17,9 @@ type Cursor struct {
 
 // slot is the record of one message.
 type slot struct {
-	seq   uint64
-	state state
+	seq    uint64
+	state  state
+	urgent bool // of a message that has arrived: the message must be deleted soon
 }
 
 type state uint8
@@ -26,7 +27,6 @@ type state uint8
 const (
 	stateOpen    state = iota
 	stateArrived       // the message has arrived
-	stateUrgent        // the message has arrived, and must be deleted soon
 	stateRemoved       // the message has arrived, and was deleted from the lane by a separate request
 )
 
@@ -60,35 +60,35 @@ func (c *Cursor) grow() {
 func (c *Cursor) VoidMark() Mark { return Mark{resets: c.resets - 1} }
 
 // Done records that a message has arrived. A mark from before a reset is ignored.
-func (c *Cursor) Done(m Mark) { c.end(m, stateArrived) }
+func (c *Cursor) Done(m Mark) { c.end(m, false) }
 
 // DoneUrgent is like Done, for a message that must be deleted soon, because a duplicate after a crash would be costly.
-func (c *Cursor) DoneUrgent(m Mark) { c.end(m, stateUrgent) }
+func (c *Cursor) DoneUrgent(m Mark) { c.end(m, true) }
 
-// end records that a message has arrived, and sets its state to s.
-func (c *Cursor) end(m Mark, s state) {
+// end records that a message has arrived.
+func (c *Cursor) end(m Mark, urgent bool) {
 	if m.resets != c.resets || m.number < c.first {
 		return
 	}
 	if slot := c.slot(m.number); slot.state == stateOpen {
-		c.count(s, 1)
-		slot.state = s
+		slot.state, slot.urgent = stateArrived, urgent
+		c.count(slot, 1)
 	}
 	for c.first < c.next && c.slot(c.first).state != stateOpen {
-		c.count(c.slot(c.first).state, -1)
+		c.count(c.slot(c.first), -1)
 		c.arrivedThrough = c.slot(c.first).seq
 		c.first++
 	}
 }
 
-// count adds n to the counts that include messages in state s.
-func (c *Cursor) count(s state, n int) {
-	switch s {
-	case stateUrgent:
+// count adds n to the counts that include the message of a slot.
+func (c *Cursor) count(s *slot, n int) {
+	if s.state != stateArrived {
+		return
+	}
+	c.outOfOrderCount += n
+	if s.urgent {
 		c.urgentCount += n
-		c.outOfOrderCount += n
-	case stateArrived:
-		c.outOfOrderCount += n
 	}
 }
 
@@ -109,19 +109,19 @@ func (c *Cursor) Urgent() int { return c.urgentCount }
 // TakeOutOfOrder returns the sequences of at most limit messages that arrived before an older message. The cursor then
 // treats these messages as deleted from the lane, and does not return them again.
 func (c *Cursor) TakeOutOfOrder(limit int) []uint64 {
-	return c.take(min(limit, c.outOfOrderCount), stateArrived)
+	return c.take(min(limit, c.outOfOrderCount), false)
 }
 
 // TakeUrgent is like TakeOutOfOrder, for the messages that must be deleted soon.
 func (c *Cursor) TakeUrgent(limit int) []uint64 {
-	return c.take(min(limit, c.urgentCount), stateUrgent)
+	return c.take(min(limit, c.urgentCount), true)
 }
 
-// take returns the sequences of count messages in state s or stateUrgent, and records these messages as removed.
-func (c *Cursor) take(count int, s state) (sequences []uint64) {
+// take returns the sequences of count messages, and records these messages as removed.
+func (c *Cursor) take(count int, onlyUrgent bool) (sequences []uint64) {
 	for n := c.first; len(sequences) < count; n++ {
-		if slot := c.slot(n); slot.state == s || slot.state == stateUrgent {
-			c.count(slot.state, -1)
+		if slot := c.slot(n); slot.state == stateArrived && (slot.urgent || !onlyUrgent) {
+			c.count(slot, -1)
 			slot.state = stateRemoved
 			sequences = append(sequences, slot.seq)
 		}
@@ -129,8 +129,7 @@ func (c *Cursor) take(count int, s state) (sequences []uint64) {
 	return sequences
 }
 
-// PutBack undoes TakeOutOfOrder and TakeUrgent for messages that could not be deleted from the lane. The messages are
-// no longer urgent.
+// PutBack undoes TakeOutOfOrder and TakeUrgent for messages that could not be deleted from the lane.
 func (c *Cursor) PutBack(sequences []uint64) {
 	if len(sequences) == 0 {
 		return
@@ -142,7 +141,7 @@ func (c *Cursor) PutBack(sequences []uint64) {
 	for n := c.first; n < c.next; n++ {
 		if slot := c.slot(n); slot.state == stateRemoved && returned[slot.seq] {
 			slot.state = stateArrived
-			c.count(stateArrived, 1)
+			c.count(slot, 1)
 		}
 	}
 }
