@@ -71,6 +71,22 @@ func TestAfterStore(t *testing.T) {
 	}
 }
 
+// TestBackOffTime: the backoff grows with the tries and with the messages in memory, up to half a minute: after an
+// outage, no message waits longer for the next try.
+func TestBackOffTime(t *testing.T) {
+	for _, tt := range []struct {
+		tries, inMemory int
+		want            time.Duration
+	}{
+		{0, 65_536, 50 * time.Millisecond}, {6, 65_536, 3200 * time.Millisecond}, {7, 1, 3200 * time.Millisecond},
+		{7, 9000, 9 * time.Second}, {7, 65_536, 30 * time.Second}, {1000, 65_536, 30 * time.Second},
+	} {
+		if got := backOffTime(tt.tries, tt.inMemory); got != tt.want {
+			t.Errorf("%d tries, %d in memory: %s, want %s", tt.tries, tt.inMemory, got, tt.want)
+		}
+	}
+}
+
 // TestAfterCheck: a copy counts only if a broker wrote it. After a failed read of the copy, the worker backs off.
 func TestAfterCheck(t *testing.T) {
 	f := &flight{request: message.Request{Due: after(time.Second)}}

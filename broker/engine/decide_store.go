@@ -12,6 +12,10 @@ import (
 
 // This file decides the next step after a publish into one of our streams.
 
+// maxBackOff is the maximum backoff. A full server refuses a publish in some microseconds, so even 100,000 messages in
+// memory, which repeat their publishes within maxBackOff, do not overload it.
+const maxBackOff = 30 * time.Second
+
 // storeAnswer is the answer of one of our streams to a publish, or the reason why there is no answer.
 type storeAnswer struct {
 	ack   jsapi.Ack
@@ -123,9 +127,9 @@ func repeatLater(m moment, f *flight, err error) step {
 }
 
 // backOffStep returns the step that waits for a backoff. The backoff grows from 50 ms to 3.2 s. After that, in a lane
-// with thousands of messages in memory, the backoff is a millisecond for each message. So the lane repeats about one
-// publish each millisecond, and the repetitions do not overload a full server. If the message is due earlier, the
-// backoff ends when the message is due: the target may accept a message that no level accepts.
+// with thousands of messages in memory, the backoff is a millisecond for each message, up to maxBackOff. So a lane with
+// up to 30,000 messages repeats about one publish each millisecond, and does not overload a full server. If the message
+// is due earlier, the backoff ends when the message is due: the target may accept a message that no level accepts.
 func backOffStep(m moment, f *flight) step {
 	at := m.now.Add(backOffTime(f.tries, m.inMemory))
 	if due := f.nextAttempt(); due.After(m.now) && due.Before(at) {
@@ -138,7 +142,7 @@ func backOffStep(m moment, f *flight) step {
 func backOffTime(tries, inMemory int) time.Duration {
 	backoff := 50 * time.Millisecond << min(tries, 6)
 	if tries > 6 {
-		backoff = max(backoff, time.Duration(inMemory)*time.Millisecond)
+		backoff = max(backoff, min(time.Duration(inMemory)*time.Millisecond, maxBackOff))
 	}
 	return backoff
 }
