@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,22 @@ func TestAfterDelivery(t *testing.T) {
 		}
 		if got := afterDelivery(p, moment{now: epoch}, f, judgeSilence(f, tt.result), tt.wait).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestExpiredReason: the dead letter of a message that expired while it waited blames the target's rate only if the
+// target has a rate.
+func TestExpiredReason(t *testing.T) {
+	p := plan{limits: deliver.Limits{ByTarget: deliver.Rates{{Pattern: "orders.>", Value: 10}}}}
+	for target, want := range map[string]string{
+		"orders.x": "its target's rate had no send time for it before Delay-Expires ",
+		"mail.x":   "it was not delivered before Delay-Expires ",
+	} {
+		f := &flight{request: message.Request{Target: target, Expires: after(0)}}
+		got := afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Expired}, 0).problem.Sentence
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q and the time", target, got, want)
 		}
 	}
 }
