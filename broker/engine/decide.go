@@ -163,7 +163,7 @@ func (p plan) smallerLevel(level levels.Level, refusedBy string) levels.Level {
 // not overdue. The special cases:
 //
 //	a message in a retry lane                          overdue from its due time on
-//	a message in a level that waited for its rate      overdue from its reserved send time on
+//	a message that waited for its rate, in any lane    overdue from its reserved send time on
 //	a message that waited for the end of a pause       overdue from the resumption on
 //	a message that only a newer broker can read        overdue from the end of the lane's delay on
 func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
@@ -176,6 +176,9 @@ func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 		return leader.Time{}, false
 	case f.request.Due.IsZero(): // the message could not be parsed
 		return f.storedAt(), true
+	}
+	if retry && f.request.Reservation != "" {
+		since = f.nextAttempt()
 	}
 	if p.resumed.After(since) {
 		since = p.resumed

@@ -65,6 +65,32 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestOverdueAtItsSendTime: a due message that waited for its rate is overdue from its reserved send time on, in a
+// level and in a retry lane. A retry without a reserved send time is overdue from its due time on.
+func TestOverdueAtItsSendTime(t *testing.T) {
+	paced := message.Request{Due: after(0), RetryAt: after(2 * time.Second), Reservation: "x"}
+	refused := message.Request{Due: after(0), RetryAt: after(2 * time.Second), Attempts: 1}
+	pacedAfter := paced
+	pacedAfter.Attempts = 1
+	for _, tt := range []struct {
+		name    string
+		kind    laneKind
+		request message.Request
+		want    time.Duration
+	}{
+		{"paced", plainLane{}, paced, 2 * time.Second},
+		{"refused, then paced", plainLane{}, pacedAfter, 2 * time.Second},
+		{"refused, then paced in a retry lane", retryLane{}, pacedAfter, 2 * time.Second},
+		{"refused", retryLane{}, refused, 0},
+	} {
+		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request}
+		p := plan{kind: tt.kind, ladder: mustLadder(t, "1s 5s")}
+		if since, ok := overdueSince(p, f, step{kind: fire}); !ok || since != epoch.Add(tt.want) {
+			t.Errorf("%s: overdue since %s, %t, want since %s", tt.name, since.Sub(epoch), ok, tt.want)
+		}
+	}
+}
+
 // TestNothingFiresUnproven: no message fires or expires by an estimate of the leader's time.
 func TestNothingFiresUnproven(t *testing.T) {
 	r := message.Request{Due: after(time.Second), Expires: after(time.Minute)}
