@@ -169,7 +169,8 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 		a.Entry, a.Keep, a.Outcome = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
 		// The outcome is already recorded, or a client has set or cancelled the timer. If another alarm has recorded the
-		// outcome, that alarm counts the missed occurrences.
+		// outcome, that alarm counts the missed occurrences. If a client has changed the timer, nobody counts them: the
+		// conflict does not show which entry came first.
 		a.Outcome, a.Skipped = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
