@@ -76,7 +76,7 @@ func nextStep(p plan, m moment, f *flight) step {
 	if !ok {
 		return holdOrSpill(p, m, f, attempt)
 	}
-	return step{kind: hop, level: p.smallerLevel(level, f.refusedBy)}
+	return step{kind: hop, level: p.shorterLevel(level, f.refusedBy)}
 }
 
 // earliestHop returns the time from which on a message may leave the lane by a hop.
@@ -143,14 +143,14 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	if level.Delay > max(remaining, readAhead) {
 		return step{kind: hold, at: at}
 	}
-	return step{kind: hop, level: p.smallerLevel(level, f.refusedBy)}
+	return step{kind: hop, level: p.shorterLevel(level, f.refusedBy)}
 }
 
-// smallerLevel returns the level for the next hop. RefusedBy is the name of the level that refused the last hop; it is
-// empty if no level refused. If the refusing level is the given level or a smaller level, smallerLevel returns the
+// shorterLevel returns the level for the next hop. RefusedBy is the name of the level that refused the last hop; it is
+// empty if no level refused. If the refusing level is the given level or a shorter level, shorterLevel returns the
 // level below the refusing level. In all other cases, and after a refusal by the smallest level, it returns the given
 // level.
-func (p plan) smallerLevel(level levels.Level, refusedBy string) levels.Level {
+func (p plan) shorterLevel(level levels.Level, refusedBy string) levels.Level {
 	if refusing, ok := p.ladder.Lookup(refusedBy); ok && refusing.Delay <= level.Delay {
 		if shorter, ok := p.ladder.ShorterLevel(refusing); ok {
 			return shorter

@@ -13,6 +13,7 @@
 //	step      the next action on a flight: hold, hop, fire, retry, …
 //	alarm     the state of a named timer in memory; see package timer/role
 //	settled   of a named timer: its message needs no further delivery, and its entries are to be removed
+//	halt      to keep a due message in memory until the closing pause of its target is over
 //	park      to store a due message in the lane of a pause; see package pause
 //	wheel     the timer wheel on which the messages in memory wait; see package wheel
 //	horizon   the remaining time below which a message waits on the wheel
@@ -72,7 +73,7 @@
 //
 //	a message is read or due     decide.go: nextStep
 //	a due message may be sent    parking.go: fireOrPark; rates.go: fireAtHome
-//	a level refuses a hop        decide_store.go: afterRefusal; decide.go: smallerLevel
+//	a level refuses a hop        decide_store.go: afterRefusal; decide.go: shorterLevel
 //	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, or LimitReached for an account or a server
 //	a target does not answer     deliver/evidence.go: whether the message counts as delivered;
 //	                             decide_delivery.go: judgeSilence

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// haltWait is the interval at which a message in the lane of a pause is checked again, while the pause is active.
-	haltWait = time.Second
+	// activePauseWait is the interval at which a message in the lane of a pause is checked again, while the pause is
+	// active.
+	activePauseWait = time.Second
 	// pausedReason is the reason that is recorded for a message that waits in a retry lane because its target is paused.
 	pausedReason = "its target is paused, and the stream of paused messages refuses it"
 	// If the stream of paused messages has not answered for parkTimeout, and at least maxParking publishes of a lane into
@@ -38,7 +39,7 @@ func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 
 func (l pausedLane) due(p plan, m moment, f *flight) step {
 	if p, ok := m.pauses.Get(l.pause); ok && p.State == pause.Paused {
-		return step{kind: hold, at: m.now.Add(haltWait)} // the pause is active again: this worker stops soon
+		return step{kind: hold, at: m.now.Add(activePauseWait)} // the pause is active again: this worker stops soon
 	}
 	return l.plainLane.due(p, m, f)
 }

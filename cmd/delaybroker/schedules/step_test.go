@@ -167,3 +167,19 @@ func TestRemoval(t *testing.T) {
 		t.Errorf("of none: got %+v", step)
 	}
 }
+
+// TestEveryOptionIsCompared: a schedule whose entry lacks one of the options in the file is changed.
+func TestEveryOptionIsCompared(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	values := map[string]string{
+		message.HeaderExpires: "10m", message.HeaderDeliver: "core", message.HeaderTTL: "1h",
+		message.HeaderMaxAttempts: "2", message.HeaderRateKey: "shop-1",
+	}
+	for _, option := range options {
+		f, s := one(t, "every: 15m, headers: {"+option+": "+values[option]+"}")
+		current := stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", "reports")
+		if step := f.Plan(s, current, policy(t), now, false); len(step.Differences) != 1 {
+			t.Errorf("%s: %q: got the differences %v, want one", option, values[option], step.Differences)
+		}
+	}
+}
