@@ -39,7 +39,7 @@ const (
 // need shared bytes for a long time, for example for messages that wait for a silent target. So a lane may take only a
 // part of the free shared bytes, and other lanes can take the other part later.
 //
-// A lane may exceed its limit by its last message.
+// A lane may exceed its limit by its last message, and by the bodies of due timers (see loadShare).
 type budget struct {
 	buffer   int   // bytes that a reader may request with one request
 	reserved int64 // bytes that each lane has for itself

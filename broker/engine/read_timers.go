@@ -22,7 +22,7 @@ const (
 	maxLeaderReads = 16
 	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. These
 	// bodies use at most 1/loadShare of a lane's memory. A body that is read before its marker is due must fit into half
-	// of that part.
+	// of that part, and into the lane's free memory. The body of a due marker may exceed the lane's limit.
 	loadShare = 2
 )
 
@@ -51,7 +51,8 @@ func (w *worker) load(f *flight, share int64) (room bool) {
 	switch {
 	case f.timer.Loaded:
 		return true
-	case t.loadedBytes > 0 && int64(t.loadedBytes+size) > w.flights.account.Limit()/share:
+	case t.loadedBytes > 0 && int64(t.loadedBytes+size) > w.flights.account.Limit()/share,
+		share > loadShare && !w.flights.account.Room(int64(size)):
 		return false
 	}
 	f.timer.Loaded = true

@@ -178,6 +178,8 @@ func (w *worker) pass(local time.Time) time.Duration {
 		w.decideHalted(m)
 		sendWait = w.send(m, local)
 	}
+	wait = min(wait, w.startCopies(m)) // before nextDue, since it may put timers back on the wheel
+	w.charge()                         // packing has freed memory
 	if next, ok := w.nextDue(m.now); ok && canSend {
 		remaining := slackEnd(next, w.slack()).Sub(m.now)
 		if sendWait != forever && remaining <= 0 {
@@ -189,7 +191,6 @@ func (w *worker) pass(local time.Time) time.Duration {
 	if resume, ok := w.resumeTime(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
-	wait = min(wait, w.startCopies(m))
 	if canSend {
 		wait = min(wait, w.plan.kind.poll(w, m))
 		w.startSettlements(m, local)

@@ -163,6 +163,24 @@ func TestTimersWithoutReplicas(t *testing.T) {
 	})
 }
 
+// TestTimersDuringBackoff: the longer the replicas refuse the requests, the longer are the pauses between two requests.
+// Timers that become due in a pause are read from the leader, and arrive exactly at their due times.
+func TestTimersDuringBackoff(t *testing.T) {
+	t.Parallel()
+	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
+		in := c.Subscribe("orders.>")
+		c.Reconfigure("DELAY_TIMERS", func(cfg *jetstream.StreamConfig) { cfg.AllowDirect = false })
+		start := time.Now()
+		delays := []time.Duration{60, 63, 67, 72, 80, 90, 110, 130, 170, 200, 230, 260} // in seconds
+		for i, d := range delays {
+			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "once", "Delay-For", fmt.Sprintf("%ds", d))
+		}
+		for i, d := range delays {
+			harness.CheckExactly(t, in, start.Add(d*time.Second), i)
+		}
+	})
+}
+
 // TestTimerChangedAfterItWasRead: clients cancel, move and replace timers after the broker has read the bodies, and
 // before the due time.
 func TestTimerChangedAfterItWasRead(t *testing.T) {
