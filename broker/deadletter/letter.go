@@ -57,6 +57,9 @@ func (l Letter) ResentMessage(p message.Policy, c Change, now time.Time) (messag
 	if l.Unproven != nil && !c.Unsealed {
 		return resent, fmt.Errorf("%w: %s", ErrUnproven, l.Unproven.Sentence)
 	}
+	if l.Unproven != nil || c.Target != "" {
+		resent.Request = resent.WithoutRollup()
+	}
 	if c.Target != "" {
 		resent.Target = c.Target
 	}

@@ -91,6 +91,26 @@ func TestResent(t *testing.T) {
 				tt.name, resent, tt.target, tt.due)
 		}
 	}
+	rollup := message.Origin{Series: 7, Rollup: true}
+	for name, tt := range map[string]struct {
+		edit   func(*Letter)
+		change Change
+		kept   bool
+	}{
+		"to its own target": {edit: func(*Letter) {}, kept: true},
+		"to another target": {edit: func(*Letter) {}, change: Change{Target: "orders.y"}},
+		"of unknown writers": {
+			edit:   func(l *Letter) { l.Unproven = message.Problemf(message.BadInternal, "") },
+			change: Change{Unsealed: true},
+		},
+	} {
+		l := letter(tt.edit)
+		l.Request = l.WithOrigin(rollup)
+		resent, err := l.ResentMessage(policy, tt.change, now)
+		if o := resent.Origin(); err != nil || o.Series != 7 || o.Rollup != tt.kept {
+			t.Errorf("a roll-up, %s: got %+v and %v, want the roll-up %t", name, o, err, tt.kept)
+		}
+	}
 	unexpired := letter(func(l *Letter) { l.Expires = now.Add(time.Hour) })
 	if resent, err := unexpired.ResentMessage(policy, Change{DropExpiry: true}, now); err != nil ||
 		!resent.Expires.Equal(unexpired.Expires) {

@@ -26,6 +26,14 @@ func (r Request) Origin() Origin {
 	return *r.origin
 }
 
+// WithoutRollup returns the request without Nats-Rollup at the target: a client may have forged that header, or it was
+// permitted for another target.
+func (r Request) WithoutRollup() Request {
+	o := r.Origin()
+	o.Rollup = false
+	return r.WithOrigin(o)
+}
+
 func (r Request) WithOrigin(o Origin) Request {
 	if r.origin = nil; o != (Origin{}) {
 		r.origin = &o
