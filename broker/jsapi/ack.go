@@ -33,9 +33,9 @@ const (
 
 	CodeStorageFull = 10047 // insufficient storage resources available
 
-	// CodeStreamFull means that a stream cannot store a message. The description has the reason, nearly always a limit of
+	// CodeStoreFailed means that a stream cannot store a message. The description has the reason, nearly always a limit of
 	// the stream: "maximum messages exceeded" or "maximum bytes exceeded".
-	CodeStreamFull = 10077
+	CodeStoreFailed = 10077
 )
 
 // Ack is the answer to a publish. It comes from a stream or, if no stream answers, from the server.

@@ -52,7 +52,7 @@ func (a Ack) Outcome() Outcome {
 		return Undecided
 	case CodeInFlight, CodeTooMany:
 		return Busy
-	case CodeStreamFull:
+	case CodeStoreFailed:
 		return StreamFull
 	case codeAccountFull, codeServerFull, codeMemoryFull, CodeStorageFull:
 		return LimitReached

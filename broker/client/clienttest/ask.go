@@ -137,7 +137,6 @@ func (f *Fake) fireNow(last message.Incoming, e entry.Entry, token string) (refu
 	if token != "" && f.extras[extra] {
 		return ""
 	}
-	f.extras[extra] = true
 	h := e.Options()
 	maps.Copy(h, e.Request.User)
 	h[message.HeaderFor] = []string{"0s"}
@@ -147,6 +146,7 @@ func (f *Fake) fireNow(last message.Incoming, e entry.Entry, token string) (refu
 	if problem != nil {
 		return problem.Sentence
 	}
+	f.extras[extra] = true
 	f.addPending(in, parsed)
 	return ""
 }

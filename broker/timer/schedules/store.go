@@ -52,7 +52,7 @@ func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 // cannot see the target's stream, checkStorable returns nil, since the stream may be in another account.
 func (s Store) checkStorable(ctx context.Context, c Change) *Refusal {
 	if problem := entry.CheckSchedule(s.Policy, c.Schedule.Subject); problem != nil {
-		return &Refusal{400, jsapi.CodeStreamFull, problem.Sentence}
+		return &Refusal{400, jsapi.CodeStoreFailed, problem.Sentence}
 	}
 	ttl, rollup := c.Schedule.TTL != "", c.Schedule.Rollup
 	if c.Cancel || !ttl && !rollup {
@@ -223,7 +223,7 @@ func refusalFor(p *message.Problem) *Refusal {
 	case message.BadTime, message.TooFar, message.BadTimer:
 		return badPattern.withReason("%s", p.Sentence)
 	}
-	return &Refusal{400, jsapi.CodeStreamFull, p.Sentence}
+	return &Refusal{400, jsapi.CodeStoreFailed, p.Sentence}
 }
 
 // Judge implements store.Rules.
