@@ -22,7 +22,8 @@ const (
 	maxLeaderReads = 16
 	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. These
 	// bodies use at most 1/loadShare of a lane's memory. A body that is read before its marker is due must fit into half
-	// of that part, and into the lane's free memory. The body of a due marker may exceed the lane's limit.
+	// of that part, and into the lane's memory when all waiting messages are packed again. The body of a due marker may
+	// exceed the lane's limit.
 	loadShare = 2
 )
 
@@ -52,7 +53,7 @@ func (w *worker) load(f *flight, share int64) (room bool) {
 	case f.timer.Loaded:
 		return true
 	case t.loadedBytes > 0 && int64(t.loadedBytes+size) > w.flights.account.Limit()/share,
-		share > loadShare && !w.flights.account.Room(int64(size)):
+		share > loadShare && int64(w.flights.bytes-w.flights.growth+size) > w.flights.account.Limit():
 		return false
 	}
 	f.timer.Loaded = true
