@@ -44,6 +44,7 @@ type QueryOptions struct {
 	Except  string // the instance that sends the query; empty for other senders
 }
 
+// Header returns the headers of a query.
 func (o QueryOptions) Header() nats.Header {
 	h := nats.Header{}
 	message.Put(h, HeaderHistory, o.History)
@@ -59,6 +60,7 @@ type query struct {
 	QueryOptions
 }
 
+// Instance returns the name of this instance in its answers.
 func (b *Broker) Instance() string { return b.id }
 
 // Answer returns this instance's report about itself.

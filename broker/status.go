@@ -9,6 +9,7 @@ import (
 // Status is the state of the broker, and its counts since it started.
 type Status = stats.Status
 
+// LaneStatus is the state of one lane.
 type LaneStatus = stats.LaneStatus
 
 // Status returns the state of the broker. It waits for no lane's loop, and sends no request.

@@ -40,6 +40,7 @@ func (s StreamTarget) Arrived(ctx context.Context) (int, error) {
 	return max(0, int(info.State.LastSeq)-s.OtherMessages), nil
 }
 
+// Note reads the stream and adds the arrivals to the ledger.
 func (s StreamTarget) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	return ReadStream(ctx, s.Stream, s.Subject, func(m jetstream.Msg, stored time.Time) {
 		stamp, stamped := ReadStamp(m.Data())
@@ -151,12 +152,14 @@ func (s *subscribers) listen() {
 	}
 }
 
+// Arrived returns the number of received messages.
 func (s *subscribers) Arrived(context.Context) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.arrivals), nil
 }
 
+// Note adds the received messages to the ledger.
 func (s *subscribers) Note(_ context.Context, l *Ledger, turn uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

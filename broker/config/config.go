@@ -14,6 +14,7 @@ import (
 	"delaybroker/levels"
 )
 
+// Defaults of Config.
 const (
 	DefaultMaxDelay      = 366 * 24 * time.Hour
 	DefaultAttempts      = 20
@@ -253,6 +254,7 @@ func AnswerTimeout(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
 func setDefault[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
+// Copies returns the number of copies of a new stream.
 func (c Config) Copies(clustered bool) int {
 	switch {
 	case c.Replicas > 0:

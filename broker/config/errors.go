@@ -28,6 +28,7 @@ func (e FieldError) Error() string {
 	return fmt.Sprintf("%v: %s %q: %s", ErrConfig, e.Field, e.Value, e.Problem)
 }
 
+// Unwrap returns ErrConfig.
 func (e FieldError) Unwrap() error { return ErrConfig }
 
 func (errs FieldErrors) Error() string {

@@ -26,6 +26,7 @@ type Edit struct {
 	Body []byte `json:"body,omitzero"` // the new body; if nil, the message keeps the body of the letter
 }
 
+// IsZero reports whether the edit changes nothing.
 func (e Edit) IsZero() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
 
 // digest returns a digest of the edit for the Nats-Msg-Id of the message, or "" for the zero Edit.

@@ -29,6 +29,7 @@ func (f Filter) SelectsAll() bool {
 
 func (f Filter) listsLetters() bool { return len(f.IDs)+len(f.Sequences) > 0 }
 
+// Match reports whether the filter selects a letter.
 func (f Filter) Match(l Letter) bool {
 	switch {
 	case len(f.Codes) > 0 && !slices.Contains(f.Codes, l.Code),

@@ -50,6 +50,7 @@ type Ack struct {
 	Status      int // HTTP status in the body of a refusal; zero if there is none
 }
 
+// Refused reports whether the answer is a refusal.
 func (a Ack) Refused() bool { return a.Code != 0 }
 
 // NobodyListens is the description of an Ack with CodeUnavailable.

@@ -79,6 +79,7 @@ func (c Client) Next(ctx context.Context, stream string, sequence uint64, filter
 	return c.get(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": filter})
 }
 
+// Last reads the last message of a subject.
 func (c Client) Last(ctx context.Context, stream, subject string) (Message, error) {
 	return c.get(ctx, stream, map[string]any{"last_by_subj": subject})
 }
@@ -113,6 +114,7 @@ func (c Client) Purge(ctx context.Context, stream string, below uint64) error {
 	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]uint64{"seq": below}, nil)
 }
 
+// PurgeSubject removes all messages of a subject.
 func (c Client) PurgeSubject(ctx context.Context, stream, subject string) error {
 	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
 }

@@ -39,6 +39,7 @@ const (
 	Rejected
 )
 
+// Outcome classifies an answer.
 func (a Ack) Outcome() Outcome {
 	switch a.Code {
 	case 0:
@@ -92,6 +93,7 @@ func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
 	return r, ok
 }
 
+// Outcome classifies a reply.
 func (r Reply) Outcome() Outcome {
 	if r.Err != nil {
 		return Unknown
@@ -111,6 +113,7 @@ func (r Reply) Failure() error {
 	return fmt.Errorf("%s (%d)", r.Ack.Description, r.Ack.Code)
 }
 
+// Publish publishes into a stream of the broker, and waits for the answer.
 func (c Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()

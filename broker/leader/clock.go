@@ -52,13 +52,16 @@ type Answer struct {
 // NewClock returns a clock that has no answer yet. Local is the local time now, with a monotonic reading.
 func NewClock(local time.Time) *Clock { return &Clock{base: local} }
 
+// Base returns the local time with which NewClock was called.
 func (c *Clock) Base() time.Time { return c.base }
 
 // LastAnswer returns the local time at which the last answer was received. If there was no answer, ok is false.
 func (c *Clock) LastAnswer() (at time.Time, ok bool) { return c.answeredAt, c.answered }
 
+// HasAnswer reports whether the leader has answered.
 func (c *Clock) HasAnswer() bool { return c.answered }
 
+// Leader returns the name of the leader that answered last.
 func (c *Clock) Leader() string { return c.leader }
 
 // Record records an answer of the stream's leader. It ignores an answer that is older than the last one.

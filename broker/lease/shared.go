@@ -186,6 +186,7 @@ func NewShared(cfg SharedConfig) *Shared {
 // Instance returns the id of this instance: its name or host, and a random suffix for this run.
 func (s *Shared) Instance() string { return s.self.id }
 
+// Run takes part in the division of lanes until ctx ends, and then leaves.
 func (s *Shared) Run(ctx context.Context) {
 	calls, err := s.store.conn.Subscribe(s.store.Call, s.receive)
 	if err != nil {
@@ -216,6 +217,7 @@ func (s *Shared) Run(ctx context.Context) {
 	s.leave()
 }
 
+// Acquire waits until this instance owns the lane.
 func (s *Shared) Acquire(ctx context.Context, lane string, onStandby func()) (Lease, error) {
 	w := &waiter{lease: make(chan *sharedLease, 1), onStandby: sync.OnceFunc(onStandby)}
 	s.mu.Lock()
@@ -238,12 +240,14 @@ func (s *Shared) Acquire(ctx context.Context, lane string, onStandby func()) (Le
 	}
 }
 
+// Owner returns the instance that owns a lane.
 func (s *Shared) Owner(lane string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.owners[lane]
 }
 
+// Probe makes Run read the table immediately.
 func (s *Shared) Probe() { s.wake() }
 
 // wake makes Run start a turn immediately.

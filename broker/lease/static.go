@@ -12,6 +12,7 @@ type Static struct {
 	Lanes []string
 }
 
+// Run waits for the end of ctx.
 func (s Static) Run(ctx context.Context) { <-ctx.Done() }
 
 // Acquire returns immediately for a lane of the set, and waits for the end of ctx for any other.
@@ -27,6 +28,7 @@ func (s Static) Acquire(ctx context.Context, lane string, onStandby func()) (Lea
 // Owner returns "": the instances do not communicate.
 func (s Static) Owner(string) string { return "" }
 
+// Probe does nothing.
 func (s Static) Probe() {}
 
 type permanentLease struct{}

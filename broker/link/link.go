@@ -32,6 +32,7 @@ type Status struct {
 	Reconnects uint64 `json:"reconnects"`
 }
 
+// Status returns the state of each connection.
 func (l Links) Status() []Status {
 	status := func(name string, nc *nats.Conn) Status {
 		return Status{Name: name, Up: nc.IsConnected(), Reconnects: nc.Stats().Reconnects}
@@ -58,6 +59,7 @@ func NewStates(l Links) *States {
 	}
 }
 
+// ControlUp reports whether the control connection is up.
 func (l *States) ControlUp() bool { return l.control.up.Load() }
 
 func (l *States) states() []*state { return []*state{&l.write, &l.deliver, &l.control} }

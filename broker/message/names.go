@@ -64,6 +64,7 @@ func NewNames(prefix string) (Names, error) {
 	}, nil
 }
 
+// Prefix returns the token from which all names derive.
 func (n Names) Prefix() string { return n.level }
 
 // Roots returns the first tokens that the broker reserves: no target may begin with one.
@@ -200,6 +201,7 @@ func (a Address) Key() string {
 	return a.Token
 }
 
+// ScheduleSubject returns the subject of a schedule's entries in the timers' stream.
 func (n Names) ScheduleSubject(schedule string) string { return n.Timer(ScheduleName(schedule), "") }
 
 // MarkerTarget replaces the target in the subject of a marker.

@@ -19,6 +19,7 @@ type Origin struct {
 // RollupSub is the only valid value of HeaderRollup.
 const RollupSub = "sub"
 
+// Origin returns the origin of the message.
 func (r Request) Origin() Origin {
 	if r.origin == nil {
 		return Origin{}
@@ -34,6 +35,7 @@ func (r Request) WithoutRollup() Request {
 	return r.WithOrigin(o)
 }
 
+// WithOrigin returns the request with another origin.
 func (r Request) WithOrigin(o Origin) Request {
 	if r.origin = nil; o != (Origin{}) {
 		r.origin = &o

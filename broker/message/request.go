@@ -14,6 +14,7 @@ const (
 	ModeRequest Mode = "request" // a service's reply is the acknowledgement
 )
 
+// Modes returns all modes.
 func Modes() []Mode { return []Mode{ModeAuto, ModeStream, ModeCore, ModeRequest} }
 
 // Incoming is a stored message as a lane reads it.

@@ -67,6 +67,7 @@ func (rules ScheduleRules) Check(roots []string) error {
 	return nil
 }
 
+// Subjects returns the patterns of all rules.
 func (rules ScheduleRules) Subjects() []string {
 	var subjects []string
 	for _, r := range rules {

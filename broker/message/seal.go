@@ -95,6 +95,7 @@ func derive(secret, purpose string) []byte {
 	return mac.Sum(nil)
 }
 
+// Empty reports whether there is no key.
 func (k *Keys) Empty() bool { return len(k.load().keys) == 0 }
 
 var noKeys ring

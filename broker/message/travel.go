@@ -35,6 +35,7 @@ func (r Request) HopHeader() Header {
 	return h
 }
 
+// TargetHeader returns the header of the message at its target.
 func (r Request) TargetHeader() Header {
 	h := make(Header)
 	r.PutTargetHeader(h)

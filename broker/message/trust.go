@@ -132,6 +132,7 @@ const (
 	OtherKey               // none of the keys
 )
 
+// UseOf returns the use of the key that a seal names.
 func (k *Keys) UseOf(seal string) KeyUse {
 	r := k.load()
 	if seal == "" || len(r.keys) == 0 {

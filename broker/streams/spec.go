@@ -26,8 +26,10 @@ const (
 	metaSealed = "delaybroker.sealed" // see Seals
 )
 
+// Kind is the purpose of a stream.
 type Kind string
 
+// The kinds of stream.
 const (
 	Intake Kind = "intake"
 	Level  Kind = "level"

@@ -43,6 +43,7 @@ type Numbers struct {
 	P99           *float64 `json:"late_p99_ms"`
 }
 
+// Instance is one instance of the fleet.
 type Instance struct {
 	Name       string    `json:"name"`
 	Self       bool      `json:"self"` // the instance that serves this page
