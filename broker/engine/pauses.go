@@ -176,7 +176,7 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 		return empty
 	case empty && p.State == pause.Resuming:
 		l.Pauses.SetState(ctx, id, pause.Resuming, pause.Closing)
-		*closing = time.Now()
+		*closing = time.Now() // minClosing counts from the stored state, and SetState may take seconds
 	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing: // also if another owner set this state
 		l.Pauses.SetState(ctx, id, pause.Closing, pause.Resuming)
 	case empty && local.Sub(*closing) >= minClosing:

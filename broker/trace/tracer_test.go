@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
 )
 
@@ -80,17 +81,23 @@ func wantAttributes(t *testing.T, got []attribute.KeyValue, want string) {
 	}
 }
 
+// spanOf returns the span of one ended message.
+func spanOf(t *testing.T, e config.Ended) sdk.ReadOnlySpan {
+	t.Helper()
+	c := &collector{}
+	tr := newTracer(t, c)
+	stop := run(tr)
+	tr.Ended(e)
+	stop()
+	return c.spans[0]
+}
+
 // TestDeadLetterIsAnError: the status of a dead letter's span is an error, with the letter's code and sentence.
 func TestDeadLetterIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &collector{}
-		tr := newTracer(t, c)
-		stop := run(tr)
 		e := endedMessage("traceparent", sampled)
 		e.Code, e.Reason, e.Due, e.Target = message.BadTime, "no time: \xff", time.Time{}, ""
-		tr.Ended(e)
-		stop()
-		s := c.spans[0]
+		s := spanOf(t, e)
 		if want := (sdk.Status{Code: codes.Error, Description: "no time: \uFFFD"}); s.Status() != want {
 			t.Errorf("status %+v, want %+v", s.Status(), want)
 		}
@@ -104,15 +111,10 @@ func TestDeadLetterIsAnError(t *testing.T) {
 // another reason, such as the expiry.
 func TestDeadLetterAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &collector{}
-		tr := newTracer(t, c)
-		stop := run(tr)
 		e := endedMessage("traceparent", sampled)
 		e.Code, e.Reason, e.Due = message.Expired, "its target's rate had no send time for it", time.Time{}
 		e.Refusals, e.LastRefusal = 1, e.Accepted
-		tr.Ended(e)
-		stop()
-		if events := c.spans[0].Events(); len(events) != 1 {
+		if events := spanOf(t, e).Events(); len(events) != 1 {
 			t.Errorf("events %v, want only the refusal", events)
 		} else {
 			wantAttributes(t, events[0].Attributes, "delaybroker.attempt=1")

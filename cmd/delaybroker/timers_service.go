@@ -26,10 +26,11 @@ import (
 // The functions in this file send requests to a broker (see "Requests to the broker" in PROTOCOL.md), instead of
 // requests to JetStream. A tenant may publish requests about its own timers, but may not read the stream of all timers.
 
-// errMayNotRead is returned if the user may not send requests about the stream of timers to JetStream.
 var (
+	// errMayNotRead is returned if the user may not send requests about the stream of timers to JetStream.
 	errMayNotRead = errors.New("this user may not read the stream of timers")
-	errNoAnswer   = errors.New("no broker answered in time")
+	// errNoAnswer is returned if a broker may have received a request, and has not answered it.
+	errNoAnswer = errors.New("no broker answered in time")
 )
 
 // mayNotRead reports whether ctx, from [inspect.Session.WithRefusal], ended because the server refused a request to the
@@ -70,15 +71,13 @@ func (a *app) askTimer(ctx context.Context, change store.Change) error {
 		name = change.Key
 	}
 	subjectOf := func(n message.Names) string { return n.TimerCall(string(change.Verb)) + name }
-	err := a.askBroker(ctx, subjectOf, request, &answer)
-	if errors.Is(err, errNoAnswer) && change.Verb != timer.Get { // a broker may have made the change
+	switch err := a.askBroker(ctx, subjectOf, request, &answer); {
+	case errors.Is(err, errNoAnswer) && change.Verb != timer.Get: // a broker may have made the change
 		answer = store.Answer{
 			Outcome: timer.Unknown, Key: change.Key, Target: change.Target, Generation: change.Generation, Why: err.Error(),
 			At: time.Now().UTC(),
 		}
-		err = nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	return a.showTimer(answer)

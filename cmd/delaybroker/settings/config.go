@@ -73,9 +73,9 @@ func (s settings) brokerConfig(p *problems, cliContext natsContext, embedded boo
 		ShutdownGrace: p.duration("DELAY_SHUTDOWN_GRACE", s.ShutdownGrace),
 
 		MaxPending:      p.count("DELAY_MAX_PENDING", s.MaxPending),
-		MaxPendingBytes: p.bytes("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes, wordNone),
+		MaxPendingBytes: p.bytesOrNone("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes),
 		Journal:         p.durationOrOff("DELAY_JOURNAL", s.Journal),
-		JournalBytes:    p.bytes("DELAY_JOURNAL_BYTES", s.JournalBytes, ""),
+		JournalBytes:    p.bytes("DELAY_JOURNAL_BYTES", s.JournalBytes, wantBytes),
 		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, ReadMemory(), embedded),
 		ReplyPrefixes:   message.SplitList(s.ReplyPrefixes),
 		Targets:         p.words("DELAY_TARGETS", s.Targets),

@@ -165,20 +165,23 @@ func (p *problems) count(name, value string) int64 {
 	return n
 }
 
-// bytes parses a number of bytes. Alternative is the other allowed value, if there is one: for it, bytes returns zero.
-func (p *problems) bytes(name, value, alternative string) int64 {
-	if alternative != "" && value == alternative {
-		return 0
-	}
+const wantBytes = "want bytes such as 500MB or 10GiB"
+
+// bytes parses a number of bytes. A refusal has the given text.
+func (p *problems) bytes(name, value, want string) int64 {
 	n, err := humanize.ParseBytes(value)
 	if err != nil || n < 1 || n > math.MaxInt64 {
-		want := []string{"bytes such as 500MB or 10GiB"}
-		if alternative != "" {
-			want = append(want, alternative)
-		}
-		p.refuse(name, value, "want %s", strings.Join(want, ", or "))
+		p.refuse(name, value, "%s", want)
 	}
 	return int64(n)
+}
+
+// bytesOrNone parses a limit on bytes. It returns zero for no limit.
+func (p *problems) bytesOrNone(name, value string) int64 {
+	if value == wordNone {
+		return 0
+	}
+	return p.bytes(name, value, wantBytes+", or "+wordNone)
 }
 
 // oneOf refuses a value that is not allowed. It returns the value in both cases.
