@@ -18,8 +18,8 @@ type Epoch struct {
 }
 
 // begin starts an epoch. It takes a sample of the stream, creates a consumer that starts at the last message read or at
-// the first message, and takes another sample. If the stream was replaced between the samples, begin returns
-// ErrOtherHistory, because the consumer might never deliver the messages of the new stream.
+// the first message, and takes another sample. If the stream was replaced between the samples, begin returns an error,
+// because the consumer might never deliver the messages of the new stream.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	stream, sample, err := r.requestState(ctx)
 	if err != nil {
@@ -42,9 +42,9 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 		p.close(ctx)
 		return nil, err
 	}
-	_, sample, err = r.requestState(ctx)
-	if err == nil && (sample.Created != info.Created || sample.LastSeq < info.State.LastSeq) {
-		err = ErrOtherHistory
+	first := sample
+	if _, sample, err = r.requestState(ctx); err == nil {
+		err = compareSamples(first, sample)
 	}
 	if err != nil {
 		p.close(ctx)
@@ -58,6 +58,18 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	}
 	k.created, k.newHistory = info.Created, false
 	return p, nil
+}
+
+// compareSamples returns nil if the later of two samples may have the history of the earlier one. It returns
+// ErrUnsureHistory if the later sample is older or shorter, because a deposed leader may have answered.
+func compareSamples(earlier, later Sample) error {
+	switch {
+	case later.Created.After(earlier.Created):
+		return ErrOtherHistory
+	case later.Created.Before(earlier.Created), later.LastSeq < earlier.LastSeq:
+		return ErrUnsureHistory
+	}
+	return nil
 }
 
 // recognize compares the stream with the known history. If the stream has another history, recognize resets the known

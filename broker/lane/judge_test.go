@@ -80,6 +80,28 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// TestCompareSamples: of two samples around the creation of a consumer, only a later creation time proves that the
+// stream was replaced. An older or shorter stream may be the answer of a deposed leader.
+func TestCompareSamples(t *testing.T) {
+	created := time.Unix(2000, 0)
+	earlier := Sample{Created: created, LastSeq: 10}
+	for _, tt := range []struct {
+		name  string
+		later Sample
+		want  error
+	}{
+		{"the same", Sample{Created: created.UTC(), LastSeq: 10}, nil},
+		{"longer", Sample{Created: created, LastSeq: 11}, nil},
+		{"shorter", Sample{Created: created, LastSeq: 9}, ErrUnsureHistory},
+		{"created earlier", Sample{Created: created.Add(-1), LastSeq: 11}, ErrUnsureHistory},
+		{"created later", Sample{Created: created.Add(1), LastSeq: 9}, ErrOtherHistory},
+	} {
+		if got := compareSamples(earlier, tt.later); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestQuorate: a leader counts itself and the peers from which it has recently heard. An answer without a leader is not
 // quorate.
 func TestQuorate(t *testing.T) {
