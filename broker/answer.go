@@ -19,16 +19,16 @@ const (
 	// answerInterval is the pause after an answer. It bounds the cost of an operator's program that sends queries in a
 	// loop.
 	answerInterval = 5 * time.Millisecond
-	// largeInterval replaces answerInterval after a query for a history or for targets, whose answer has about 30 KB.
+	// largeInterval replaces answerInterval after a query with options, whose answer may have 30 KB.
 	largeInterval = 200 * time.Millisecond
 )
 
 // Answer is the report of a running instance about itself.
 type Answer = stats.Answer
 
-// Headers of a query. HeaderHistory also requests a history: HistoryHour or HistoryDay. HeaderTargets, with any
-// non-empty value, also requests the deliveries to each target. HeaderExcept names the instance that sends the query
-// for its page. That instance does not answer its own query.
+// Headers of a query. HeaderHistory requests a history in the answer: HistoryHour or HistoryDay. HeaderTargets, with
+// any non-empty value, requests the deliveries to each target. HeaderExcept names the instance that sends the query for
+// its page. That instance does not answer its own query.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
@@ -40,7 +40,7 @@ const (
 // QueryOptions are the options of a query. The zero value requests only the state of each instance.
 type QueryOptions struct {
 	History string // HistoryHour or HistoryDay; empty for no history
-	Targets bool   // also requests the deliveries to each target
+	Targets bool   // requests the deliveries to each target
 	Except  string // the instance that sends the query; empty for other senders
 }
 
@@ -78,8 +78,8 @@ func (b *Broker) AnswerOf(s Status) Answer {
 	}
 }
 
-// answer replies to the queries of operators on the control link, until ctx ends. Without the permission to subscribe
-// or to reply, the instance runs on, and answers no queries.
+// answer replies to the queries of operators until ctx ends, and passes announcements of pauses to the keeper. Without
+// the permission to subscribe or to reply, the instance runs on, and answers no queries.
 //
 // The operator chooses the subject of the reply. The broker's connection may publish on subjects that the operator may
 // not use, such as those of the JetStream API. The server would treat a reply there as a request, for example to purge

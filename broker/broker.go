@@ -39,8 +39,8 @@ type Broker struct {
 	links         Links
 	linkStates    *link.States
 	refusals      link.Refusals
-	jetstream     *link.JetStream     // on the control link
-	readJetStream jetstream.JetStream // on the read link
+	jetstream     *link.JetStream     // on links.Control
+	readJetStream jetstream.JetStream // on links.Read
 	leaser        lease.Leaser
 	engine        *engine.Engine
 	tally         *stats.Tally
@@ -59,10 +59,10 @@ type Config = config.Config
 // Ended describes a message that was delivered or became a dead letter: see Config.Ended.
 type Ended = config.Ended
 
-// Streams are the streams that a configuration wants.
+// Streams are the streams that a configuration needs.
 type Streams = provision.Streams
 
-// StreamsOf returns the streams that a configuration wants. It checks the configuration as New does.
+// StreamsOf returns the streams that a configuration needs. It checks the configuration as New does.
 func StreamsOf(cfg Config) (Streams, error) { return provision.StreamsOf(cfg) }
 
 // New checks the configuration and starts nothing. For an invalid configuration it returns a config.FieldErrors, which
@@ -98,10 +98,13 @@ func New(links Links, cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// Run prepares the streams, and moves messages until ctx ends. Then Run drains, and returns nil, or ErrGrace if the
-// drain took too long. Run returns ErrDrift or an error of package streams, such as ErrMissingStreams, if it cannot use
-// the streams, ErrSecret if the messages are sealed and this broker has no secret at all, and lease.ErrNameInUse if an
-// older instance has the same name. While JetStream does not answer, Run waits for JetStream.
+// Run prepares the streams, and moves messages until ctx ends or the broker must stop. Then Run drains. While JetStream
+// does not answer, Run waits for JetStream. Run returns these errors, among others:
+//
+//   - ErrDrift or an error of package streams, such as ErrMissingStreams, if it cannot use the streams;
+//   - ErrSecret if the messages are sealed and this broker has no secret at all;
+//   - lease.ErrNameInUse if an older instance has the same name;
+//   - ErrGrace if the drain took too long.
 func (b *Broker) Run(ctx context.Context) error {
 	defer b.noteRefusals()()
 	lanes, err := b.streams.Start(ctx)
@@ -124,7 +127,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.links.Deliver, deliverer.NoteError)()
-	deliverer.NoteError(b.links.Deliver.LastError()) // an error before the call of listenToErrors
+	deliverer.NoteError(b.links.Deliver.LastError()) // listenToErrors does not pass on earlier errors
 	b.linkStates.Refresh()
 	b.pauses.deliverer = deliverer
 	b.pauses.Load(ctx)
@@ -159,7 +162,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		deliverer.Drain()
 	})()
 	timers := b.timers(write)
-	waitForAnswers := b.startServices(ctx, lanes, timers)
+	waitForAnswers := b.answerRequests(ctx, lanes, timers)
 	err = b.engine.Run(ctx, lanes, engine.Services{
 		Write: write, Deliver: deliverer, Timers: timers, Journal: records,
 	})
@@ -170,10 +173,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	return err
 }
 
-// noteRefusals records, for operators, the permissions that the server denies to the connections, until the returned
-// function is called. It ignores a denied publish on a subject that is neither the broker's own nor in the JetStream
-// API. Such a subject is usually a target, and the record of the refused message states the denial. A denied answer to
-// a request is not recorded.
+// noteRefusals records for operators which permissions the connections lack, until stop is called. It ignores a denied
+// publish on a subject that is neither the broker's own nor in the JetStream API. Such a subject is usually a target,
+// and the refused message keeps the denial as its reason.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.links.Each(func(name string, nc *nats.Conn) {
@@ -204,7 +206,7 @@ func (b *Broker) Ready() <-chan struct{} { return b.engine.Ready() }
 // stopCause is the cause of a stop that no caller requested.
 type stopCause struct{ error }
 
-// quit stops this instance cleanly. It may be called on any goroutine.
+// quit lets Run drain and return err. It may be called on any goroutine.
 func (b *Broker) quit(err error) {
 	select {
 	case b.stop <- err:
@@ -212,8 +214,8 @@ func (b *Broker) quit(err error) {
 	}
 }
 
-// listenToErrors calls f with the asynchronous errors of a connection until the returned function is called, and then
-// restores the previous handler. In the meantime it calls the previous handler after f.
+// listenToErrors calls f with each asynchronous error of a connection, and then the previous handler. The returned
+// function ends that: only the previous handler is called again.
 func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 	previous := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {

@@ -19,11 +19,11 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// startServices starts two services. One answers the requests about timers, and those that the program added
-// (Config.Calls). The other answers requests for schedules, if Config.Schedules is set. Without a lane of timers and
-// without Calls, startServices starts none. The services accept requests until ctx ends. The returned function waits
-// until the requests in progress are answered, for at most config.AnswerTimeout after the end of ctx.
-func (b *Broker) startServices(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
+// answerRequests starts the service that answers requests about timers and the program's own requests (Config.Calls),
+// and the service for schedules if Config.Schedules is set. Without a lane of timers and without Calls, it starts no
+// service. The services accept requests until ctx ends. The returned function waits until the requests in progress are
+// answered, for at most config.AnswerTimeout after the end of ctx.
+func (b *Broker) answerRequests(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
 	if _, ok := streams.SpecOfKind(lanes, streams.Timers); !ok && len(cfg.Calls) == 0 {
 		return func() {}
@@ -57,8 +57,8 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	})
 }
 
-// publishAndWait returns a function that publishes a message to a stream and waits for the answer. The reply subject
-// ends in a secret token. The function ignores an answer that does not name the stream, because a client wrote it.
+// publishAndWait returns a function that publishes a message to a stream and waits for the answer. The function ignores
+// an answer that does not name the stream: a subscriber that got the message may have sent that answer.
 func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)
@@ -66,7 +66,7 @@ func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nat
 		if deadline, ok := ctx.Deadline(); ok {
 			timeout = max(time.Millisecond, min(timeout, time.Until(deadline)))
 		}
-		write.Publish(m, timeout, func(answer *nats.Msg, err error) (retry bool) {
+		write.Publish(m, timeout, func(answer *nats.Msg, err error) (pending bool) {
 			reply, ok := jsapi.ReplyOf(answer, err, stream)
 			if ok {
 				replies <- reply

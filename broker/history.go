@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/stats/history"
 )
 
-// recordHistory adds the current counts to the history at the start and at the end of each interval of ten seconds,
-// until ctx ends. It sends no request.
+// recordHistory adds the current counts to the history when it starts, and then every ten seconds by the clock, until
+// ctx ends. It sends no request.
 func (b *Broker) recordHistory(ctx context.Context) {
 	book := b.cfg.History
 	if book == nil {
@@ -33,9 +33,9 @@ func (b *Broker) recordHistory(ctx context.Context) {
 	}
 }
 
-// Targets returns the deliveries and refusals of this instance by target. With a history, the counts and the rates are
-// those at the end of the last interval in the history. Before the end of the first interval, and without a history,
-// there are no rates.
+// Targets returns the deliveries and refusals of this instance by target. With a history, recordHistory renews the
+// counts and the rates every ten seconds. Before that, and without a history, the counts are current, and there are no
+// rates.
 func (b *Broker) Targets() []stats.TargetAnswer {
 	if recent := b.tally.RecentTargets.Load(); recent != nil {
 		return *recent

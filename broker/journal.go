@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// The smaller of maxUnstored and Config.HoldBytes / journalShare bounds the records that are not stored yet, in bytes.
+	// The records that are not stored yet take at most maxUnstored bytes, and at most Config.HoldBytes / journalShare.
 	maxUnstored  = 8 << 20
 	journalShare = 16
 )

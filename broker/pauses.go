@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// haltTimeout is the time for which an instance waits, after a pause, for the results of the messages that it has
-// already sent. The time is short, because the paused target may be silent.
+// haltTimeout is the maximum time for which an instance waits for the results of sent messages when their targets are
+// paused. The time is short, because a paused target may be silent.
 const haltTimeout = 2 * time.Second
 
 // A pauseControl applies the list of pauses to this instance.
@@ -39,9 +39,9 @@ func (b *Broker) newKeeper() *pause.Keeper {
 	return pause.NewKeeper(cfg)
 }
 
-// applyPauses stops deliveries to paused targets. The engine already uses the list. applyPauses waits for the results
-// of the messages that were sent to these targets, and then until the server has received all sent messages. Each of
-// the two waits takes at most haltTimeout.
+// applyPauses makes the deliverer halt exactly the paused targets; the engine asks the Keeper itself. applyPauses then
+// waits for the results of the messages that were sent to these targets, and then until the server has received all
+// sent messages. Each of the two waits takes at most haltTimeout.
 func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.logPauses(l)
 	if len(l.Present()) == 0 {
@@ -74,7 +74,7 @@ func (b *Broker) logPauses(l *pause.List) {
 			b.log.Info("targets are resumed: the broker delivers their waiting messages", "pattern", p.Pattern)
 		case pause.Over:
 			if known {
-				b.log.Info("a pause has ended: the messages that waited for it have left its lane", "pattern", p.Pattern)
+				b.log.Info("a pause has ended: no message is left in its lane", "pattern", p.Pattern)
 			}
 		}
 	}

@@ -9,15 +9,14 @@ import (
 )
 
 var (
-	// ErrTimeout means that no answer came in time. The message may or may not have arrived.
+	// ErrTimeout means that no answer ended the publish in time. The message may or may not have arrived.
 	ErrTimeout = errors.New("no answer in time")
 	// ErrDisconnected means that the connection was lost before the answer. The message may or may not have arrived.
 	ErrDisconnected = errors.New("the connection was lost before the answer")
-	// ErrSilent means that the server has confirmed that it took the message, and that for at least 50 ms no answer has
-	// come. Only PublishReportingSilence passes ErrSilent to a Func, which may wait for more results. The error is a
-	// [*Silence].
+	// ErrSilent means that the server took the message at least 50 ms ago, and no answer has ended the publish. Only
+	// PublishReportingSilence reports it. The error is a [*Silence].
 	ErrSilent = errors.New("the server took the message, and nobody answered")
-	// ErrClosed means that the inbox was closed before the answer.
+	// ErrClosed means that Run ended before the answer.
 	ErrClosed = errors.New("the inbox was closed before the answer")
 )
 
@@ -31,8 +30,7 @@ func (s *Silence) Error() string { return ErrSilent.Error() }
 // Unwrap returns ErrSilent.
 func (s *Silence) Unwrap() error { return ErrSilent }
 
-// Offline reports whether a publish failed because there was no connection. Then the caller can repeat the publish
-// after the connection is back.
+// Offline reports whether a publish failed because there was no connection, or because it was lost before the answer.
 func Offline(err error) bool {
 	return slices.ContainsFunc([]error{
 		ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrDisconnected,

@@ -25,10 +25,10 @@ import (
 // one publish, only one goroutine at a time calls Func.
 type Func func(answer *nats.Msg, err error) (pending bool)
 
-// Inbox is an inbox shared by many publishes. It is safe for concurrent use.
+// Inbox receives the answers to many publishes. It is safe for concurrent use.
 type Inbox struct {
 	nc    *nats.Conn
-	base  time.Time // the start of the clock for deadlines: see now
+	base  time.Time // the time of New, for the method now
 	inbox string    // with the final dot
 	sub   *nats.Subscription
 
@@ -36,17 +36,17 @@ type Inbox struct {
 	tokens     *random.ChaCha8
 	calls      map[token]*call
 	deadlines  *wheel.Wheel[token]
-	nextWake   time.Time // when Run wakes up next; zero if no publish is in flight
-	flushQueue []token   // publishes that wait for the next flush, and then for ErrSilent
+	nextWake   time.Time // when Run wakes up without a signal; zero: never
+	flushQueue []token   // publishes whose arrival at the server the next flush confirms
 	closed     bool
 
-	rearmSignal chan struct{} // capacity 1; has a value if a deadline before nextWake was added
+	rearmSignal chan struct{} // capacity 1; has a value if nextWake became earlier
 	flushSignal chan struct{} // capacity 1; has a value if flushQueue is not empty
 }
 
 // token is the last part of a reply subject, and the only proof that an answer belongs to a publish. A recipient of a
-// message knows the inbox and the token of that message, and can make the server publish answers to any subject. So a
-// token must not reveal another token.
+// message knows the inbox and the token of that message. If it publishes to a stream with a forged reply subject, the
+// server sends the stream's answer there. So a token must not reveal another token.
 type token [16]byte
 
 const tokenChars = 22
@@ -99,8 +99,7 @@ func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	return b, nil
 }
 
-// LastError returns the last asynchronous error of the connection. The connection's error handler may be called with
-// this error later.
+// LastError returns the last asynchronous error of the connection, even before the connection's error handler gets it.
 func (b *Inbox) LastError() error { return b.nc.LastError() }
 
 // now returns the time for deadlines: base plus the monotonic time since base, so that no step of the wall clock
@@ -113,8 +112,8 @@ func (b *Inbox) Publish(m *nats.Msg, timeout time.Duration, f Func) {
 	b.publish(m, timeout, f, false)
 }
 
-// PublishReportingSilence is like Publish, but also calls f with ErrSilent when the server has taken the message and no
-// answer has come for at least 50 ms.
+// PublishReportingSilence is like Publish, but also calls f with ErrSilent, perhaps several times, while the publish is
+// pending.
 func (b *Inbox) PublishReportingSilence(m *nats.Msg, timeout time.Duration, f Func) {
 	b.publish(m, timeout, f, true)
 }
@@ -202,7 +201,7 @@ func (b *Inbox) deliver(t token, res result) {
 		}
 		if len(c.queue) == 0 {
 			c.running = false
-			if res.err != nil { // no answer yet: the Func gets ErrSilent again after the next flush
+			if res.err != nil { // ErrSilent: it is reported again after another flush
 				b.flushQueue = append(b.flushQueue, t)
 				signal(b.flushSignal)
 			}
@@ -244,7 +243,7 @@ func (b *Inbox) Run(ctx context.Context) {
 }
 
 // expire ends each publish whose deadline has passed: its Func gets ErrTimeout. It returns the time until the next
-// deadline.
+// deadline, or the maximum if there is none.
 func (b *Inbox) expire(now time.Time) time.Duration {
 	var expired []token
 	b.mu.Lock()

@@ -10,8 +10,8 @@ const (
 	// silenceTimeout is the minimum time from a flush until a missing answer counts as silence. The flush alone is no
 	// proof of silence: in 140 of 2,000 runs, the refusal of a full stream arrived after the flush had returned.
 	silenceTimeout = 50 * time.Millisecond
-	// flushInterval is the minimum time between two flushes. One flush confirms all publishes since the last flush, so
-	// a confirmation may be up to flushInterval late. A flush costs 0.2 ms of CPU time, including the server's.
+	// flushInterval is the minimum time between two flushes. One flush confirms many publishes, and costs 0.2 ms of CPU
+	// time, including the server's.
 	flushInterval = silenceTimeout / 10
 	flushTimeout  = 10 * time.Second
 	// maxBatches is the maximum number of batches that wait for silentAt.
@@ -25,8 +25,8 @@ type batch struct {
 	silentAt    time.Time // when a missing answer counts as silence
 }
 
-// flushLoop flushes the connection for publishes that wait for ErrSilent, until ctx ends. It passes them to
-// reportSilence, which waits for silenceTimeout while flushLoop flushes later publishes.
+// flushLoop flushes the connection for the publishes in flushQueue, until ctx ends. After a flush it passes these
+// publishes to reportSilence, which waits until silentAt while flushLoop flushes for later publishes.
 func (b *Inbox) flushLoop(ctx context.Context) {
 	batches := make(chan batch, maxBatches)
 	var reporting sync.WaitGroup
@@ -47,7 +47,7 @@ func (b *Inbox) flushLoop(ctx context.Context) {
 		err := b.nc.FlushWithContext(flushCtx)
 		cancel()
 		if err != nil {
-			continue // Run ends the publishes: immediately if the connection was lost, and otherwise at their timeouts
+			continue // these publishes get no ErrSilent; another result will end them
 		}
 		now := time.Now()
 		select {
@@ -63,7 +63,7 @@ func (b *Inbox) flushLoop(ctx context.Context) {
 	}
 }
 
-// reportSilence delivers ErrSilent to the publishes of each batch that have no result at silentAt, until ctx ends.
+// reportSilence delivers ErrSilent to the publishes of each batch that are pending at silentAt, until ctx ends.
 func (b *Inbox) reportSilence(ctx context.Context, batches <-chan batch) {
 	for {
 		var next batch

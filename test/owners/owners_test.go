@@ -259,8 +259,8 @@ func TestRollingRestartLogsLittle(t *testing.T) {
 			{0, "handing lanes over to other instances", 1},
 			{0, "handing a lane over", 0},
 			{0, "no longer the owner of a lane", 0},
-			{0, "a pause has ended: the messages that waited for it have left its lane", 1},
-			{1, "a pause has ended: the messages that waited for it have left its lane", 0},
+			{0, "a pause has ended: no message is left in its lane", 1},
+			{1, "a pause has ended: no message is left in its lane", 0},
 		} {
 			if got := logs[want.instance].CountPrefix(want.line); got != want.count {
 				t.Errorf("instance %d logs %q %d times, want %d", want.instance, want.line, got, want.count)
