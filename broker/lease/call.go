@@ -30,7 +30,7 @@ type lastCall struct {
 
 // receive records a call of another instance. It runs on a goroutine of nats.go.
 func (s *Shared) receive(m *nats.Msg) {
-	if !s.store.sealed(m.Subject, m.Data, m.Header) {
+	if !s.store.trusts(m.Subject, m.Data, m.Header) {
 		return
 	}
 	var c call

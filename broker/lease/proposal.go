@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// otherMembers returns the instances of a table except this one.
+// otherMembers returns the other instances of a table.
 func (s *Shared) otherMembers(t Table) []string {
 	return slices.DeleteFunc(t.members(), func(id string) bool { return id == s.self.id })
 }
@@ -54,8 +54,8 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	return t, releases
 }
 
-// eligibleLanes returns the lanes that this instance can own, sorted. It leaves out a declined lane while an instance
-// of a newer format can own that lane. The caller holds the lock.
+// eligibleLanes returns the lanes that this instance can own, sorted: none while it is leaving, and no declined lane
+// that an instance of a newer format can own. The caller holds the lock.
 func (s *Shared) eligibleLanes() []string {
 	if s.state.leaving {
 		return nil
@@ -66,7 +66,6 @@ func (s *Shared) eligibleLanes() []string {
 	return slices.Compact(lanes)
 }
 
-// newerCanOwn reports whether an instance of a newer format can own a lane.
 func (s *Shared) newerCanOwn(lane string) bool {
 	for _, i := range s.view.table.Instances {
 		if i.Format > s.cfg.Format && slices.Contains(i.Lanes, lane) {
@@ -76,9 +75,9 @@ func (s *Shared) newerCanOwn(lane string) bool {
 	return false
 }
 
-// createTable makes an empty table the current table, and reports success. It succeeds immediately if this instance's
-// counter is the first message of the stream. Otherwise, it first gives other instances the time to write back a table
-// that they have. A table that is created too early takes no lane from its owner: see mayClaimNew.
+// createTable makes an empty table the current table, and reports success. It always succeeds if this instance's
+// counter is the first message of the stream. Otherwise it fails until other instances have had time to write back a
+// table that they have. A table that is created too early takes no lane from its owner: see mayClaimNew.
 func (s *Shared) createTable() bool {
 	age := time.Since(s.self.base)
 	silence := age - time.Duration(s.callState.lastInformed.Load()) // of the instances that have the table

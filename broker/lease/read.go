@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/ratelog"
 )
 
-// read reads the table and the counters of its instances. It requests each counter by its subject, so other messages in
-// the stream cost nothing. Fresh is true if the server has just shown this instance's own beat, and so does not lag.
+// read reads the table and the counters of its instances. Fresh is true if the server has just shown this instance's
+// own beat, and so does not lag.
 func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	m, ours, err := s.store.lastMessage(ctx, s.store.Table)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		s.view.sequence, s.view.needsRewrite = 0, s.view.hasTable // the table is gone: the stream was purged
+		s.view.sequence, s.view.needsRewrite = 0, s.view.hasTable // not written yet, or purged
 		return nil
 	case err != nil:
 		return err
@@ -61,7 +61,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	}
 	if !ours || err != nil || s.view.hasTable && !t.supersedes(s.view.table) {
 		s.view.needsRewrite = s.view.hasTable
-		s.reject(m.Sequence, ours, err)
+		s.logRejected(m.Sequence, ours, err)
 		return nil
 	}
 	lost := false
@@ -73,11 +73,11 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// reject logs that the stored message is not a valid table, at most once per ratelog.Interval.
-func (s *Shared) reject(sequence uint64, sealed bool, err error) {
+// logRejected logs that readTable has not accepted the stored message, at most once per ratelog.Interval.
+func (s *Shared) logRejected(sequence uint64, sealed bool, err error) {
 	if _, ok := s.logState.table.Allow(ratelog.Interval); ok {
-		s.log.Warn("the stored table of lanes is not valid; the instance writes the last good table back. "+
-			"A client, or a broker with another secret, stored the invalid table",
+		s.log.Warn("the stored table of lanes is invalid or outdated; this instance keeps its own table, or creates one. "+
+			"Probably a client, or a broker with another secret, stored the bad table",
 			"stream", s.store.Stream, "sequence", sequence, "sealed", sealed, "err", err)
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// sweepDelay is the minimum time from the removal of an instance from the table to the removal of its counter.
+// sweepDelay is the minimum time for which the counter of a dead instance stays after the table has lost the instance.
 const sweepDelay = 10 * time.Second
 
-// round raises the counter, reads the table and the other counters, and acts on them. It trusts a server only if the
-// server shows this instance's own beat (checkFresh): neither a replica that lags nor a deposed leader can show it.
+// round raises the counter, reads the table and the other counters, and acts on them. Sent is the start of the round.
 func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	s.rounds.lastStart = sent
 	s.rounds.counter++
@@ -40,7 +39,8 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	return nil
 }
 
-// plan sets the time at which the next round must begin. If this instance is alone, no round is needed.
+// plan sweeps, and sets the time at which the next round must begin. An instance that is alone needs no round, unless
+// it has no table or a lane is free for it.
 func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	s.sweep(ctx)
 	if s.view.hasTable && !s.hasPeers() && !s.awaitsLane() {
@@ -76,7 +76,9 @@ func (s *Shared) awaitsLane() bool {
 	return false
 }
 
-// sweep removes the counters of dead instances after sweepDelay, when all live instances have raised their counters.
+// sweep removes the counters of dead instances. Its first call after a death chooses the sequence of this instance's
+// beat. A later call, after sweepDelay, removes the counters below this sequence. In the meantime each live instance
+// has usually raised its counter, and its new message has a higher sequence.
 func (s *Shared) sweep(ctx context.Context) {
 	switch now := time.Now(); {
 	case s.rounds.sweepAt.IsZero():
@@ -106,8 +108,9 @@ func (s *Shared) leave() {
 			err = s.rereadTable(ctx)
 		}
 		if err != nil {
-			s.announce() // the call lists no lanes, so the other instances may take them
-			s.log.Warn("cannot announce the stop to the other instances; they detect it within seconds", "err", err)
+			s.announce() // the call lists no lanes: in an outage, the other instances divide this instance's lanes
+			s.log.Warn("cannot remove this instance from the table of lanes; other instances do that within seconds",
+				"err", err)
 			return
 		}
 	}

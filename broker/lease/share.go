@@ -28,8 +28,8 @@ func shares(t Table, maxOwners int) map[string]string {
 		}
 	}
 
-	// The instances with the most lanes stay owners. Of two instances with equally many lanes, the one that joined earlier
-	// stays an owner.
+	// The instances that own the most lanes are chosen. Of two instances that own equally many, the one that joined
+	// earlier is chosen.
 	chosen := slices.DeleteFunc(members, func(id string) bool { return len(t.Instances[id].Lanes) == 0 })
 	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(len(owned[b]), len(owned[a])) })
 	chosen = chosen[:min(len(chosen), maxOwners)]
@@ -70,8 +70,9 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 	if len(chosen) == 0 {
 		return share, count
 	}
-	// If the lanes do not divide evenly, the instances that already have base+1 lanes keep them. An instance with more
-	// lanes ranks no higher than these: otherwise, more lanes would move after it has released its surplus.
+	// If the lanes do not divide evenly, the first instances of this order may keep base+1 lanes. An instance that owns
+	// more lanes than base+1 has the rank base+1. So its rank stays the same when it releases lanes down to base+1, and
+	// no further lane moves then.
 	base, remainder := lanes/len(chosen), lanes%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {

@@ -25,7 +25,7 @@ type Shared struct {
 	cfg        SharedConfig
 	log        *slog.Logger
 	self       self
-	grace      atomic.Pointer[grace] // nil while this instance must not act
+	grace      atomic.Pointer[grace] // nil: this instance must not act
 	callState  callState
 	wakeSignal chan struct{} // capacity 1: a value makes Run start a turn immediately
 
@@ -86,10 +86,10 @@ type rounds struct {
 	nextStart    time.Time // when the next round must begin
 	polledAt     time.Time // when this instance last read the table while it was alone
 	askedAt      time.Time // when this instance last asked which instances are alive
-	pending      bool      // a read or a round has been requested, and has not run yet
+	pending      bool      // a round has been requested, and has not run yet
 
-	sweepSequence uint64    // counters with lower sequences belong to dead instances; zero if not determined yet
-	sweepAt       time.Time // when to remove these counters; zero if there are none
+	sweepSequence uint64    // sweep will remove the counters with lower sequences; zero if not determined yet
+	sweepAt       time.Time // when to remove these counters; zero if no instance has died
 }
 
 // outage is a period in which rounds fail. The zero value means no outage.
@@ -260,7 +260,7 @@ func (s *Shared) wake() {
 
 func (s *Shared) now() instant { return s.at(time.Now()) }
 
-// at returns the time t by both clocks. This process must have read t from its clock.
+// at returns the time t by the wall clock and by the monotonic clock. T must come from time.Now, in this process.
 func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.self.base)} }
 
 // connectionChanged ends the grace of an instance that is alone: the instance may have missed a call. Open is false if

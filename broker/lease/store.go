@@ -14,15 +14,15 @@ import (
 	"delaybroker/broker/message"
 )
 
-// storeTimeout is the timeout of one request. A stream without a leader does not answer for some seconds.
+// storeTimeout is the timeout of one request.
 const storeTimeout = 2 * time.Second
 
-// Subjects are the stream and the subjects that the instances of one broker share.
+// Subjects are the stream and the subjects that the instances share.
 type Subjects struct {
 	Stream string // stores the last message of each subject
 	All    string // the stream's subject, with a wildcard
 	Table  string // subject of the table
-	Beat   string // prefix of the counters' subjects, followed by the instance
+	Beat   string // prefix of the counters' subjects; the id of the instance follows
 	Call   string // subject of calls, which no stream stores
 }
 
@@ -30,7 +30,7 @@ type Subjects struct {
 type store struct {
 	conn *nats.Conn
 	api  jsapi.Client
-	keys *message.Keys // nil: messages have no seal, and all are trusted
+	keys *message.Keys // see SharedConfig
 	Subjects
 }
 
@@ -60,8 +60,8 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	return 0, fmt.Errorf("write to %s: %w", s.Stream, reply.Failure())
 }
 
-// lastMessage reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns
-// jetstream.ErrMsgNotFound if the subject has no message.
+// lastMessage reads the last message of a subject. Ours reports whether the store trusts the message. If the
+// subject has no message, lastMessage returns jetstream.ErrMsgNotFound.
 func (s store) lastMessage(ctx context.Context, subject string) (m jsapi.Message, ours bool, err error) {
 	if m, err = s.api.Last(ctx, s.Stream, subject); err != nil {
 		return m, false, err
@@ -70,7 +70,7 @@ func (s store) lastMessage(ctx context.Context, subject string) (m jsapi.Message
 	if err != nil {
 		header = nil // an unreadable header has no seal
 	}
-	return m, s.sealed(subject, m.Data, header), nil
+	return m, s.trusts(subject, m.Data, header), nil
 }
 
 // checkFresh returns errStale if the server that answers has no message with this sequence or a higher one.
@@ -88,16 +88,16 @@ func (s store) send(body []byte) error {
 	return s.conn.PublishMsg(m)
 }
 
-// seal adds the seal to a message. See "Forged messages" in the package documentation.
+// seal adds the seal to a message, if there is a key. See "Forged messages" in the package documentation.
 func (s store) seal(m *nats.Msg) {
 	if seal := s.keys.Seal(m.Subject, m.Data); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)
 	}
 }
 
-// sealed reports whether an instance of this broker wrote a message. Until the start of sealing, it also trusts
-// messages without a seal, which older brokers write.
-func (s store) sealed(subject string, body []byte, header nats.Header) bool {
+// trusts reports whether a message has a valid seal, or needs none: without keys no message needs a seal, and under
+// message.TrustLegacy a message of an older broker may need none.
+func (s store) trusts(subject string, body []byte, header nats.Header) bool {
 	note := message.Note{Subject: subject, Body: body, Seal: header.Get(message.HeaderSeal)}
 	return s.keys.Trusts(note, message.TrustLegacy)
 }

@@ -66,9 +66,9 @@ func (t Table) supersedes(known Table) bool {
 	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
 }
 
-// merge returns the stored table with the newer claims of the known table. Lost reports whether there are such claims.
-// The stored table lacks these claims if a client's message hid the last good table from an instance, and that instance
-// wrote an older table back. The lanes of these claims may have working owners.
+// merge returns the stored table. For a lane in both tables, it takes the claim of the known table if that is later.
+// Lost reports whether there was such a claim. The stored table lacks the claim if a client's message hid the last good
+// table from an instance, and that instance wrote an older table back. The lane may have a working owner.
 func (t Table) merge(known Table) (merged Table, lost bool) {
 	merged = t.clone()
 	for lane, c := range known.Lanes {

@@ -26,7 +26,7 @@ const (
 	pollInterval = 10 * time.Second
 	// callLifetime is the time after which an instance drops the last call of another instance from memory.
 	callLifetime = time.Minute
-	// alertInterval is the interval at which the log reports an unusable stream.
+	// alertInterval is the interval at which the log reports a long outage.
 	alertInterval = time.Minute
 )
 
@@ -55,8 +55,8 @@ func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 	}
 	if !s.store.conn.IsConnected() {
 		s.view.liveness.recordFailure()
-		s.outage.start = time.Time{} // the lanes need not be divided: without a connection, no owner can deliver
-		return offlineInterval       // a change of the connection starts a turn earlier
+		s.outage.start = time.Time{} // without a connection, this instance can deliver nothing, and needs no lanes
+		return offlineInterval
 	}
 	var err error
 	if s.rounds.nextStart.After(now) && !s.rounds.pending {
@@ -89,7 +89,7 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	}
 	s.logState.rounds.report(s.log, err)
 	if errors.Is(err, errFull) {
-		return beatInterval // the leader is reachable, so the next attempt can wait
+		return beatInterval
 	}
 	return retryInterval
 }
@@ -134,13 +134,13 @@ func (s *Shared) whileConnected(ctx context.Context, request func(context.Contex
 	}
 }
 
-// failureLog logs an outage, at its start, at intervals, and at its end.
+// failureLog logs an outage of the rounds.
 type failureLog struct {
 	start    time.Time // time of the first failure; zero while rounds succeed
 	logLimit ratelog.Limit
 }
 
-// report logs the result of a round.
+// report logs a failed turn at intervals, and the first good turn after a logged failure.
 func (f *failureLog) report(log *slog.Logger, err error) {
 	if err == nil {
 		if f.logLimit.Reset() {

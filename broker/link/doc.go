@@ -6,8 +6,8 @@
 // # Invariants
 //
 //   - ControlUp and Online call no method of a connection.
-//   - Except for reads of timers, each request to JetStream goes to a stream's leader: a lagging replica may answer a
-//     direct get. Timers are read by direct gets, on the connection Links.Read: see package timer/role.
+//   - JetStream requests go to a stream's leader, because a lagging replica may answer a direct get. The exception is a
+//     read of timers where an old answer does no harm: see package timer/role.
 //
 // # Tried and rejected
 //

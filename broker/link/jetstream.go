@@ -17,7 +17,7 @@ import (
 type JetStream struct {
 	JS         jetstream.JetStream
 	API        jsapi.Client
-	unanswered atomic.Bool   // a request got no answer, and no later request has succeeded
+	unanswered atomic.Bool   // a request got no answer or a 503, and no later request has succeeded
 	recovered  chan struct{} // capacity 1; has a value if JetStream answers again
 }
 
@@ -38,7 +38,7 @@ func (j *JetStream) Sample(ctx context.Context, stream string) (lane.Sample, err
 // Recovered returns a channel that has a value when JetStream answers again. It is never closed.
 func (j *JetStream) Recovered() <-chan struct{} { return j.recovered }
 
-// recordAnswer records whether a request that returned err succeeded, or got no answer.
+// recordAnswer records the result of a request.
 func (j *JetStream) recordAnswer(err error) {
 	var api *jetstream.APIError
 	switch {

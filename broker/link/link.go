@@ -17,7 +17,7 @@ type Links struct {
 	Read    *nats.Conn // pulls from the lanes
 	Write   *nats.Conn // publishes into the lanes and the dead letters
 	Deliver *nats.Conn // publishes to the targets
-	Control *nats.Conn // sends requests to the JetStream API: streams, purges, clocks
+	Control *nats.Conn // everything else: JetStream API, leases, pauses, requests of clients
 }
 
 // Inbox returns the prefix of a connection's inboxes, without the final dot.
@@ -49,10 +49,10 @@ type state struct {
 	up   atomic.Bool
 }
 
-// States are the states of the connections that a worker depends on.
+// States are the recorded states of three of the connections.
 type States struct{ write, deliver, control state }
 
-// NewStates returns the states. They are valid after Refresh, and while Watch runs.
+// NewStates returns the states. Before Refresh or Watch, each connection counts as down.
 func NewStates(l Links) *States {
 	return &States{
 		write: state{conn: l.Write}, deliver: state{conn: l.Deliver}, control: state{conn: l.Control},
@@ -67,7 +67,7 @@ func (l *States) states() []*state { return []*state{&l.write, &l.deliver, &l.co
 // Online reports whether the connections are up on which the broker publishes: Write and Deliver.
 func (l *States) Online() bool { return l.write.up.Load() && l.deliver.up.Load() }
 
-// Refresh reads the states from the connections. It may block. It must not be called after Watch.
+// Refresh reads the states from the connections. It may block. It must not be called after the start of Watch.
 func (l *States) Refresh() {
 	for _, s := range l.states() {
 		s.up.Store(s.conn.IsConnected())

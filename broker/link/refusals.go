@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxAge is the age up to which a refusal counts as recent. A broker repeats a necessary request within seconds. So if
-	// a refusal is older, the permission has been granted meanwhile.
+	// maxAge is the age up to which a refusal counts as recent. A broker repeats a necessary request within seconds. So an
+	// older refusal no longer matters.
 	maxAge = 2 * time.Minute
 	// maxRefusals is the maximum number of refusals in memory. The oldest refusal is dropped first.
 	maxRefusals = 32
