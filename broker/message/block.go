@@ -16,8 +16,8 @@ type Block struct {
 // SplitHeader drops the reserved headers except a client's Nats-Msg-Id, and divides the other headers. Reserved are
 // Nats-*, Nmqtt-*, Status, Description and KV-Operation, in any case and with any padding. In a stream, these headers
 // would purge, expire, schedule or hide messages. To a consumer, a message with them would look like a control message.
-// nats-server adds Nmqtt-Pub, with the QoS, to the messages of MQTT clients. If this QoS is 1 or 2, MQTT subscribers
-// with QoS 1 or 2 would not get a message with the header.
+// nats-server adds Nmqtt-Pub to the messages of MQTT clients, and does not deliver every message with this header to
+// MQTT subscribers.
 //
 // ByBroker means that a broker published the message. If the headers are too many or too large, SplitHeader returns a
 // problem and a nil User: the request becomes a dead letter, whose headers must fit into max_payload.

@@ -11,8 +11,10 @@
 //	delay.<n><unit>.<target…>           after a plain duration that is not a level: 15m, 45s, 1d
 //	delayin.<duration>.<target…>        after any duration: 1h30m, 1500ms
 //	delayat.<time>.<target…>            at a time: RFC 3339 without fraction, unix seconds, unix milliseconds
+//	delaytimer.<key>.<target…>          a named timer: see package entry
 //	delaysys.hop.<level>.<target…>      between lanes; only the broker may publish below delaysys
 //	delaysys.retry.<level>.<target…>    a refused message that waits for its next attempt
+//	delaysys.paused.<pause>.<target…>   a due message that waits for the end of a pause
 //	delaysys.journal                    the outcomes of messages: see package journal
 //	delaydead.<code>[.<target…>]        dead letters
 //

@@ -14,7 +14,7 @@ func (p Policy) due(in Incoming, addr Address, b Block) (time.Time, *Problem) {
 	if problem != nil {
 		return accepted, problem
 	}
-	hasUntil := b.Delay[HeaderUntil] != nil // also for an empty header, which is a problem
+	hasUntil := b.Delay[HeaderUntil] != nil // also for an empty header, which ParseTime refuses
 	if b.Delay[HeaderFor] != nil || hasUntil && addr.Form != FormLevel {
 		return accepted, Problemf(TimeTwice,
 			"the subject already has the delay: leave out Delay-For, and leave out Delay-Until except on %s.<level> subjects",
@@ -72,7 +72,7 @@ func hasTimePart(target string) bool {
 	case "", "ms", "s", "m", "h", "d", "w", "Z", "z":
 		return true
 	}
-	rest := strings.TrimLeft(suffix, "eE+-") // without the sign of an exponent or a zone
+	rest := strings.TrimLeft(suffix, "eE+-") // without the beginning of an exponent or of a zone
 	return rest != suffix && strings.Trim(rest, "0123456789:") == ""
 }
 

@@ -69,8 +69,8 @@ func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem
 	return l, problem
 }
 
-// checkEdit returns a problem if an operator must not change the header. An unknown Delay-* header is no problem: the
-// letter does not have the misspelt header of its request, but an operator may try to drop that header.
+// checkEdit returns a problem if an operator must not change the header. It accepts an unknown Delay-* name: the letter
+// has lost the misspelt headers of its request, and an operator may drop them anyway.
 func checkEdit(name string) *Problem {
 	canonical := CanonicalName(name)
 	if canonical != "" && !slices.Contains(editableHeaders, canonical) || isReserved(plainName(name)) {

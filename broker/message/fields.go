@@ -94,7 +94,7 @@ func Put(h Header, key, value string) {
 	}
 }
 
-// PutCount writes a number that is greater than zero.
+// PutCount writes a number if it is greater than zero.
 func PutCount(h Header, key string, n int) {
 	if n > 0 {
 		h[key] = []string{strconv.Itoa(n)}

@@ -52,8 +52,8 @@ const (
 	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries; also at the target
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
-	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, after a refusal, a turn or a deferral
-	HeaderPaced        = "Delay-Paced"    // the turn at the rate of the target or key, and the broker that gave the turn
+	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, after a refusal or deferral, or reserved by a rate
+	HeaderPaced        = "Delay-Paced"    // the send time that a broker reserved under a rate, and that broker
 	HeaderReleased     = "Delay-Released" // the resumed pause in whose lane the message waited
 
 	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops the
@@ -62,7 +62,7 @@ const (
 	HeaderDeferred  = "Delay-Deferred"         // reason of a deferral, which is a wait without a refusal
 	HeaderAllowed   = "Delay-Attempts-Allowed" // maximum number of refusals
 
-	// On named timers and their markers: see package entry.
+	// On named timers and their markers, the placeholders in the levels: see package entry.
 	HeaderFired     = "Delay-Fired"      // "<generation> <instance>"
 	HeaderOver      = "Delay-Over"       // "<generation> <outcome>"
 	HeaderTimer     = "Delay-Timer"      // the key, on a marker
@@ -97,8 +97,8 @@ const (
 	HeaderExpected = "Nats-Expected-Last-Subject-Sequence"
 )
 
-// Format is the newest format of the messages that brokers write. A broker leaves a message with a newer format in its
-// lane, until a newer broker owns the lane.
+// Format is the newest format of the messages that this broker writes. A broker leaves a message with a newer format in
+// its lane, until a newer broker owns the lane.
 //
 //	1  a message without a seal, or with a seal that an older broker may ignore during an upgrade
 //	2  a message that requires its seal

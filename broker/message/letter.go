@@ -25,8 +25,8 @@ func (p Policy) DoubtLetter(in Incoming) *Problem {
 	return nil
 }
 
-// ParseLetter parses a dead letter, whose header DeadHeader has made. If ParseLetter returns a problem, a client or a
-// newer broker wrote the letter. Then the result is the part that could be parsed.
+// ParseLetter parses a dead letter, whose header DeadHeader has made. If there is a problem, the letter has the part
+// that could be parsed.
 func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	var l Letter
 	var ok bool
@@ -60,15 +60,15 @@ func (l Letter) DueKnown() bool {
 	switch l.Code {
 	case Undelivered, Expired, TooLarge, BadTarget:
 		return true
-	case BadInternal: // Due may be forged: see Policy.claimedRequest
+	case BadInternal: // Due may have the claim of the headers, which may be forged: see Policy.claimedRequest
 		return l.Due.After(l.Accepted)
 	}
 	return false
 }
 
-// ResentHeader returns the header with which the message goes back into a lane. The attempts count from zero. The
-// Nats-Msg-Id depends only on the letter and its target, so within its duplicate window the stream stores a repeated
-// resend once. No hop has such an id, so the stream reports a duplicate only after an earlier resend.
+// ResentHeader returns the header with which the message goes back into a lane. It has none of the earlier attempts.
+// The Nats-Msg-Id depends only on the letter and the target, so the stream stores repeated resends within the duplicate
+// window only once. No hop has such an id, so if the stream reports a duplicate, the letter was resent before.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
 	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Reservation = 0, time.Time{}, time.Time{}, time.Time{}, ""

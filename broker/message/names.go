@@ -81,8 +81,8 @@ func (n Names) PausedStream() string            { return n.stream + "PAUSED" }
 func (n Names) TimersStream() string            { return n.stream + "TIMERS" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// OwnsStream reports whether a stream belongs to the broker. The names of other programs' streams may begin with the
-// same prefix.
+// OwnsStream reports whether a name is that of a stream of the broker. The names of other programs' streams may begin
+// with the same prefix.
 func (n Names) OwnsStream(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// options parses the request headers except the time, the target and Delay-Max-Attempts.
+// options parses Delay-Deliver, Delay-Expires, Delay-TTL and Delay-Rate-Key.
 func (r Request) options(b Block) (Request, *Problem) {
 	deliver, problem := b.Value(HeaderDeliver)
 	if problem != nil {
@@ -86,8 +86,8 @@ func validTTL(ttl string) bool {
 	return ttl == "never" || len(ttl) <= len("3153600000") && strings.Trim(ttl, "0123456789") == ""
 }
 
-// maxAttempts returns the client's limit of refusals, or zero. The limit must not exceed the limit in the settings for
-// the target.
+// maxAttempts returns the client's limit of refusals, or zero if the client has set none. The limit must not exceed the
+// limit in the settings for the target.
 func (p Policy) maxAttempts(target string, b Block) (int, *Problem) {
 	value, problem := b.Value(HeaderMaxAttempts)
 	if problem != nil || value == "" {

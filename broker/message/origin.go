@@ -27,8 +27,7 @@ func (r Request) Origin() Origin {
 	return *r.origin
 }
 
-// WithoutRollup returns the request without Nats-Rollup at the target: a client may have forged that header, or it was
-// permitted for another target.
+// WithoutRollup returns the request without Nats-Rollup at the target, which could delete messages there.
 func (r Request) WithoutRollup() Request {
 	o := r.Origin()
 	o.Rollup = false

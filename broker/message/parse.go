@@ -28,7 +28,7 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 type PartialParse struct {
 	Request       Request
 	Fields        Fields
-	TargetProblem *Problem // nil if the policy allows the target in the subject, and for a schedule
+	TargetProblem *Problem // nil if the policy allows the target in the subject; always nil for a schedule
 }
 
 // ParseCommon parses the target in the subject and splits the headers, for any message of a lane.
@@ -98,8 +98,8 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 }
 
 // ParseOptions parses the options of a client's message with the given due time. Problem is the problem of the target,
-// or nil. ParseOptions parses the options even if the target has a problem, because an operator may resend the dead
-// letter to another target.
+// or nil. Even if the target has a problem, ParseOptions parses the options except Delay-Max-Attempts, because an
+// operator may resend the dead letter to another target.
 func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, b := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {
@@ -138,7 +138,7 @@ func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
 	return headerTarget, nil
 }
 
-// EscapeSubject converts a client's subject to a header value.
+// EscapeSubject converts a client's subject to a header value of at most 256 bytes.
 func EscapeSubject(s string) string { return truncateEscaped(url.PathEscape(s)) }
 
 // truncateEscaped truncates an escaped subject to 256 bytes, or to fewer bytes if it would otherwise end within an
