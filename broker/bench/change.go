@@ -20,7 +20,7 @@ type Verb string
 // The verbs of a load.
 const (
 	Set           Verb = "set"
-	Cancel        Verb = "cancel"  // by a published entry; for a schedule, by a delete request
+	Cancel        Verb = "cancel"  // by a publish on the timer's subject; for a schedule, by a delete request
 	RequestCancel Verb = "request" // by a request to the broker
 	Move          Verb = "move"
 )
@@ -32,7 +32,7 @@ const (
 	postponement = time.Hour
 )
 
-// A Change is the operation of a load on named timers.
+// A Change has the Verb of a load, and its parameters.
 type Change struct {
 	Verb Verb `json:"verb,omitempty"`
 	// Step is the time between the due times of two consecutive timers. Load.Due is the due time of the first timer.
@@ -115,7 +115,7 @@ func (l Load) parseAnswer(m *nats.Msg) (sequence uint64, err error) {
 		}
 		err := json.Unmarshal(m.Data, &answer)
 		if err != nil || !answer.Success && answer.Outcome != "cancelled" {
-			return 0, fmt.Errorf("refused to cancel a timer: %.200q%.100q",
+			return 0, fmt.Errorf("the request to cancel a timer was refused: Nats-Service-Error %.200q, answer %.100q",
 				m.Header.Get("Nats-Service-Error"), m.Data)
 		}
 		return 0, nil
@@ -127,7 +127,7 @@ func (l Load) parseAnswer(m *nats.Msg) (sequence uint64, err error) {
 func parseAck(m *nats.Msg) (sequence uint64, err error) {
 	switch ack, ok := jsapi.ParseAck(m); {
 	case !ok:
-		return 0, fmt.Errorf("no acknowledgement: %.100q (status %q)", m.Data, m.Header.Get("Status"))
+		return 0, fmt.Errorf("the answer is no acknowledgement: %.100q (status %q)", m.Data, m.Header.Get("Status"))
 	case ack.Refused():
 		return 0, fmt.Errorf("%s (%d)", ack.Description, ack.Code)
 	default:

@@ -129,7 +129,7 @@ func (c *Child) Kill() {
 	_ = c.cmd.Process.Kill() // the part may have exited
 	for range c.lines {
 	}
-	_ = c.cmd.Wait() // always fails: the part was killed
+	_ = c.cmd.Wait() // its error is the kill
 }
 
 func (c *Child) listen(stdout io.Reader) {

@@ -12,8 +12,8 @@ import (
 // randomPrefix is the prefix of a random delay in text.
 const randomPrefix = "random:"
 
-// A Delay is a constant delay, or the maximum of random delays. Each message has its own random delay, a whole number
-// of milliseconds from 1.
+// A Delay is a constant delay, or the maximum of random delays. Each message has its own random delay: at least 1 ms,
+// in whole milliseconds.
 type Delay struct {
 	time.Duration
 	Random bool // the Duration is the maximum

@@ -8,7 +8,7 @@ var (
 	ErrBroken = errors.New("a promise is broken")
 	// ErrRefused is returned if a published message is refused or gets no answer.
 	ErrRefused = errors.New("a published message was not accepted")
-	// ErrSlow is returned if the messages, or the first of them, were due before all messages were accepted.
+	// ErrSlow is returned if the scenario needs all messages accepted before the first due time, and they were not.
 	ErrSlow = errors.New("the load was published too slowly")
 	// ErrUnsupported is returned if a side does not support the scenario.
 	ErrUnsupported = errors.New("not supported")

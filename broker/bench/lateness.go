@@ -8,7 +8,7 @@ import (
 
 // The range and the precision of a histogram. Its values are in microseconds.
 const (
-	maxLateness = 24 * time.Hour // also the value of a longer duration
+	maxLateness = 24 * time.Hour // a longer duration counts as this
 	digits      = 3              // significant digits of a value
 )
 

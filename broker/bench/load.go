@@ -16,7 +16,7 @@ const (
 	// maxOutstanding is the maximum number of unanswered publishes of a load. It bounds the queue of a server that is too
 	// slow for Load.Rate.
 	maxOutstanding = 20_000
-	// publishInterval is the interval between two batches of a publisher with a rate.
+	// publishInterval is the interval between two batches of a publisher.
 	publishInterval = time.Millisecond
 	// answerTimeout is the maximum time from a publisher's last publish until all its publishes are answered.
 	answerTimeout = 10 * time.Second
@@ -33,7 +33,7 @@ type Load struct {
 	// limit the rate.
 	Rate int `json:"rate,omitempty"`
 	// Delays are the delays of successive messages; after the last delay, the first follows again. A delay begins with
-	// the publish. If Due is not zero, Due is the due time of all messages, and Delays has no effect.
+	// the publish. If Due is not zero, all plain messages are due at Due, and Delays has no effect.
 	Delays     []Delay       `json:"delays"`
 	Due        time.Time     `json:"due,omitzero"`
 	Targets    int           `json:"targets"`          // number of target subjects

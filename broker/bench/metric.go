@@ -58,7 +58,7 @@ func orZero[T any](part *T) (v T) {
 	return v
 }
 
-// nonzero returns the Value function of a number. A result without the number has zero.
+// nonzero returns a Metric.Value that takes zero as "not measured".
 func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		n := number(r)
@@ -75,9 +75,9 @@ func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Re
 	}
 }
 
-// A Ratio compares one metric of two measurements: those of the broker and of Side in one run, or those of Side in an
-// earlier and in a later run. The two numbers are a pair. The ratio of a pair is its second number divided by its
-// first.
+// A Ratio compares one metric of two measurements: either the broker and Side in one run, or Side in an earlier run and
+// Side in a later run. The two numbers are a pair. The ratio of a pair is its second number divided by its first. Pairs
+// whose first number is not positive are ignored.
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`

@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// runPrefix matches the prefix of a run. A run removes only streams with such a prefix: see deadRun.
+// runPrefix matches the prefixes that NewPrefix returns: see deadRun.
 var runPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
 
 // Names are the names of the subjects and streams of a run. All names begin with the prefix, which the run shares with

@@ -32,7 +32,7 @@ const (
 	maxSize       = 1 << 20 // bytes
 	maxPublishers = 64
 	maxRounds     = 100
-	maxTimerSize  = 64 << 10 // bytes; the broker's maximum body of a timer that recurs every second
+	maxTimerSize  = 64 << 10 // bytes; a timer may recur every second with such a body
 	// minPendingDelay is the minimum delay in the scenarios ingest and pending. No message should become due during the
 	// publishing.
 	minPendingDelay = 10 * time.Minute

@@ -60,7 +60,7 @@ type Result struct {
 
 	Timers *Phases `json:"timers,omitempty"`
 
-	Passes float64   `json:"passes,omitempty"` // average number of times that a stream of the broker stores a message
+	Passes float64   `json:"passes,omitempty"` // how often the broker's streams store a message, on average
 	Cost   *Cost     `json:"cost,omitempty"`
 	Idle   *IdleCost `json:"rest,omitempty"`
 }
@@ -75,7 +75,7 @@ type Cost struct {
 
 // Phases has the measurements of the scenario timers. Cancelled, Requested and Moved are in timers per second.
 type Phases struct {
-	Cancelled float64 `json:"cancelled_per_s,omitempty"` // cancelled by published entries
+	Cancelled float64 `json:"cancelled_per_s,omitempty"` // cancelled, other than by requests to the broker
 	Requested float64 `json:"requested_per_s,omitempty"` // cancelled, by requests to the broker
 	Moved     float64 `json:"moved_per_s,omitempty"`
 	EvenLate  *Spread `json:"late_even_ms,omitempty"`  // of the timers with consecutive due times: see turn.evenPhase
@@ -87,7 +87,7 @@ type Phases struct {
 type IdleCost struct {
 	ServerBytes  float64 `json:"server_bytes"`  // growth of the resident memory, in bytes per message
 	SidecarBytes float64 `json:"sidecar_bytes"` // growth of the resident memory, in bytes per message
-	ReadyMS      float64 `json:"ready_ms"`      // time from the kill of the broker until the next broker is ready
+	ReadyMS      float64 `json:"ready_ms"`      // time from the end of the killed broker until the next broker is ready
 	ServerIdle   float64 `json:"server_idle"`   // CPU time, as a share of one core
 	SidecarIdle  float64 `json:"sidecar_idle"`  // CPU time, as a share of one core
 }
