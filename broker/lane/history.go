@@ -10,9 +10,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// quorumTimeout is the maximum time for which a leader that is cut off from its cluster gives old answers
-// (nats-server's lostQuorumInterval). After that time, the leader's answers show that it has lost its majority. So a
-// stream that appears truncated for quorumTimeout has another history.
+// quorumTimeout is nats-server's lostQuorumInterval. When a leader has been cut off from its cluster for this time, its
+// answers show that it has lost its majority (Sample.Quorate).
 const quorumTimeout = 10 * time.Second
 
 // History identifies the contents of the stream that was read.
@@ -29,7 +28,7 @@ type Verdict int
 const (
 	SameHistory   Verdict = iota // the stream is the stream that was read
 	OtherHistory                 // the stream was deleted and created again, restored, or truncated by a loss of power
-	UnsureHistory                // OtherHistory, or a deposed leader answered; take another sample later
+	UnsureHistory                // either another history, or a deposed leader answered; take another sample later
 )
 
 // Judge distinguishes histories. A stream that was created again has a later creation time. A stream that was restored

@@ -52,8 +52,8 @@ func (m Message) BodySize() int {
 	return int(n)
 }
 
-// parseStored parses a message from the reader's inbox. Ok is false if the message is not a stored message that the
-// consumer delivered. A stored message meets two conditions:
+// parseStored parses a message from the reader's inbox. It returns false if the message is not a stored message that
+// the consumer delivered. A stored message meets two conditions:
 //
 //   - Its subject is not below the inbox. Clients can publish to an inbox, but only the server delivers messages with
 //     another subject to the inbox.

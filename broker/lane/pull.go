@@ -14,11 +14,11 @@ import (
 
 const (
 	// lagTimeout is the time after which the reader replaces a consumer that lacks a message of the leader. nats-server
-	// places a consumer without replicas on a random server. If that server is cut off from the leader, the consumer lacks
-	// new messages, but still sends heartbeats.
+	// places a consumer with one replica on any server of the stream. If that server is cut off from the leader, the
+	// consumer lacks new messages, but still sends heartbeats.
 	lagTimeout = 2 * time.Second
-	// compareInterval is the minimum interval at which a reader at the tail asks the leader for messages that the consumer
-	// may lack. While the consumer lacks a message, the reader asks at every heartbeat.
+	// compareInterval is the minimum time between two questions to the leader whether the consumer lacks a message, at the
+	// tail of a cluster's lane: see mustCompare.
 	compareInterval = 5 * time.Second
 	// ConsumerPrefix is the prefix of the names of the readers' consumers.
 	ConsumerPrefix = "delaybroker-"
@@ -28,7 +28,7 @@ const (
 type pull struct {
 	r         *Reader
 	name      string // of the consumer
-	start     uint64 // the consumer's first sequence
+	start     uint64 // the stream sequence at which the consumer starts
 	clustered bool   // the stream's leader can be lost without an event on the connection: see leaderIsRemote
 	msgs      chan *nats.Msg
 	requests  requests
@@ -37,11 +37,11 @@ type pull struct {
 
 	lastConsumerSeq uint64    // consumer sequence of the last message read
 	nextIsLarge     bool      // the next message may not fit into the reader's buffer
-	tail            bool      // no message of the lane follows the last message read
-	pending         uint64    // number of messages of the lane that follow the last message read
+	tail            bool      // no message of the lane followed the last message read when the server sent it
+	pending         uint64    // Message.Pending of the last message read; zero before the first
 	inBatchWindow   bool      // messages collect at the tail: the reader sends no request until the window ends
-	hasAnswered     bool      // the consumer has answered, so that a request with a slow heartbeat may follow
-	comparedAt      time.Time // when the reader last asked the leader for messages that the consumer lacks
+	hasAnswered     bool      // the consumer has sent a message or a heartbeat since its creation or the last Probe
+	comparedAt      time.Time // when the reader last asked the leader whether the consumer lacks a message
 	lackingSince    time.Time // the time since which the consumer has lacked a message; zero if it lacks none
 }
 
@@ -104,13 +104,13 @@ func (p *pull) close(ctx context.Context) {
 	}
 }
 
-// run hands messages to the owner until the consumer must be replaced, and returns the reason.
+// run hands messages to the owner until ctx ends or the consumer must be replaced, and returns the reason.
 func (p *pull) run(ctx context.Context) error {
 	if err := p.ask(); err != nil {
 		return err
 	}
 	receivedAt := time.Now()
-	timeout := p.silenceTimeout() // the duration of the timer silence
+	timeout := p.silenceTimeout()
 	silence := time.NewTimer(timeout)
 	defer silence.Stop()
 	windowEnd := time.NewTimer(0)
@@ -163,17 +163,16 @@ func (p *pull) run(ctx context.Context) error {
 	}
 }
 
-// silenceTimeout returns the time after which a consumer without a message or a heartbeat counts as lost. It depends on
-// the position in the stream and not on the last request: if several requests are open, a request with a quick
-// heartbeat may end before a request with a slow heartbeat.
+// silenceTimeout returns the time after which a consumer without a message or a heartbeat counts as lost. It does not
+// depend on the heartbeat of the last request, because an earlier request with a slower heartbeat may stay open longer.
 func (p *pull) silenceTimeout() time.Duration {
 	heartbeat, _ := p.requestTimes()
 	return heartbeat * 5 / 2
 }
 
 // requestTimes returns the heartbeat and the lifetime of the next request. If the user has no permission to pull, the
-// server does not answer, and the reader notices that only when the request's lifetime ends. So the lifetime is short
-// until a message or a heartbeat has come from the consumer.
+// server does not answer, and the reader notices that only by the missing heartbeats. So both times are short until the
+// consumer has answered.
 func (p *pull) requestTimes() (heartbeat, expires time.Duration) {
 	if !p.hasAnswered {
 		return quickHeartbeat, 2 * time.Second
@@ -182,7 +181,7 @@ func (p *pull) requestTimes() (heartbeat, expires time.Duration) {
 }
 
 // ask sends a request for another batch, if a request is needed. Near the tail of a lane with a batch window, ask sends
-// a request only if no request is open, and the server ends the request after the stored messages.
+// a request only if no request is open. This request has body.NoWait.
 func (p *pull) ask() error {
 	noWait := p.hasAnswered && p.r.cfg.BatchWindow > 0 && p.pending < pullBatch
 	place, ok := p.requests.nextPlace(p.tail, p.nextIsLarge)
@@ -226,8 +225,8 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	return p.r.accept(ctx, s)
 }
 
-// control handles m, a control message for q that may be forged. It ignores a control message for an earlier request in
-// the same place.
+// control handles m, which arrived for q and is not a stored message. A client may have forged m. If m is for an
+// earlier request in the same place, control ignores m.
 func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 	if m.Subject != q.reply {
 		return nil

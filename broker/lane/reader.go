@@ -57,7 +57,7 @@ type knowledge struct {
 	newHistory   bool      // the stream has another history, and no epoch has reported that
 	first        uint64    // lowest sequence to hand over
 	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
-	lastRead     Message   // the last message handed over, without headers and body
+	lastRead     Message   // Sequence, At and Pending of the last message handed over
 	next         uint64    // see "The reader skips no message" in the package documentation
 	deletedRuns  runs      // sequences in the middle of the stream that were deleted when the epoch began
 }
@@ -72,18 +72,16 @@ type ReaderConfig struct {
 	Filter    string        // the subjects of the lane, if it is only a part of the stream; empty for all
 	Delay     time.Duration // the time for which every message waits in the lane; zero for a lane without a delay
 	// From is the lowest sequence to hand over: the cursor of the previous owner. A replica that lags may still show
-	// purged messages below From.
-	From uint64
-	// FromCreated is the creation time of the stream to which From applies; zero if unknown. The reader ignores From if
-	// the stream has another creation time.
-	FromCreated time.Time
-	// Sparse means that any message of the stream may be deleted at any time, that most sequences may be deleted, and
-	// that From may lie in the middle of the stream. The reader then asks the leader at each gap, and does not list the
-	// deleted sequences when an epoch begins.
+	// purged messages below From. The reader ignores From if the stream was replaced: see recognize.
+	From        uint64
+	FromCreated time.Time // creation time of the stream to which From applies; zero if unknown
+	// Sparse means that any message of the stream may be deleted at any time, that most sequences may be deleted, and that
+	// From may lie in the middle of the stream. The reader then asks the leader at each gap, and does not list the deleted
+	// sequences when an epoch begins.
 	Sparse bool
-	// Buffer is the maximum number of bytes of one request, unless the next message is larger. Two requests overlap, or
-	// three when messages follow an idle time. While the items that are handed over and not yet released have this number
-	// of bytes or more, the reader hands over no item. The default is one mebibyte.
+	// Buffer is the maximum number of bytes of one request, unless the next message is larger. Up to two requests overlap,
+	// or three when messages follow an idle time. While the items that are handed over and not yet released have this
+	// number of bytes or more, the reader hands over no item. The default is one mebibyte.
 	Buffer int
 	// BatchWindow is the time for which messages collect at the tail before the reader requests them. If it is zero, the
 	// server sends each message immediately.
@@ -132,8 +130,8 @@ func (r *Reader) Invalidate(epoch uint64) {
 }
 
 // Probe makes the reader check that its consumer still exists. The owner calls Probe after an outage of JetStream that
-// did not close the connection. Such an outage deletes consumers that are kept in memory. Without Probe, the reader of
-// an idle lane would notice the deletion only after a long timeout.
+// did not close the connection. Such an outage may delete consumers that are kept in memory. Without Probe, the reader
+// of an idle lane would notice the deletion only after a long timeout.
 func (r *Reader) Probe() {
 	select {
 	case r.probeSignal <- struct{}{}:
@@ -184,7 +182,7 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 	switch now := time.Now(); {
 	case o.start.IsZero():
 		level := slog.LevelInfo
-		// The program that owns the connection logs the loss of the connection once, so the readers do not log it.
+		// The program that owns the connection also logs the loss of the connection.
 		if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") {
 			level = slog.LevelDebug
 		}

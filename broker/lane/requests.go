@@ -93,9 +93,9 @@ func (rs *requests) endAll() {
 	}
 }
 
-// nextPlace returns a free place for a request. Ok is false if the reader should not send a request now. The reader
-// should send a request in three cases: no request is open, the only open request is half used or, before the tail, no
-// open request has a quick heartbeat.
+// nextPlace returns a free place for a request. Ok is false if no place is free, or if no request is needed now. A
+// request is needed in three cases: no request is open, one request is open and half used or, before the tail, no open
+// request has a quick heartbeat.
 func (rs *requests) nextPlace(tail, large bool) (place int, ok bool) {
 	open, fresh, quick := 0, false, tail // fresh: an open request is less than half used
 	place = -1
@@ -116,7 +116,7 @@ func (rs *requests) anyOpen() bool {
 	return slices.ContainsFunc(rs.places[:], func(q place) bool { return q.open() })
 }
 
-// covers reports whether an open request with noWait has room for more messages than this number.
+// covers reports whether an open request with noWait has room for more than the given number of messages.
 func (rs *requests) covers(messages uint64) bool {
 	return slices.ContainsFunc(rs.places[:], func(q place) bool {
 		return q.open() && q.noWait && messages < uint64(q.messagesLeft)

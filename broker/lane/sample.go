@@ -10,7 +10,7 @@ import (
 type Sample struct {
 	ServerTime time.Time // of the answer, by the leader's clock
 	Received   time.Time // by the local clock
-	Leader     string    // empty on a single server
+	Leader     string    // the server's name; empty if the stream has no leader
 	Quorate    bool      // the leader has recently heard from a majority of the stream's replicas, itself included
 	Created    time.Time // creation time of the stream, which distinguishes streams of one name
 	FirstSeq   uint64
@@ -34,8 +34,8 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	return s
 }
 
-// quorate reports whether an answer is from a leader that has recently heard from a majority of the replicas. Then
-// there is no other leader. While a stream has no leader, nats-server lets any replica answer.
+// quorate reports whether an answer is from a leader that has recently heard from a majority of the replicas. While a
+// stream has no leader, nats-server lets any replica answer.
 func quorate(c *jetstream.ClusterInfo) bool {
 	heard := 1
 	for _, peer := range c.Replicas {

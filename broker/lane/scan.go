@@ -203,7 +203,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 }
 
 // endedBy reports whether a control message ends the batch, and returns an error if the scan cannot continue. Got is
-// the number of messages received in the batch. It ignores a control message for an earlier batch.
+// the number of messages received in the batch. A control message for an earlier batch ends nothing.
 func (b *batches) endedBy(m *nats.Msg, token string, got int) (bool, error) {
 	status := m.Header.Get("Status")
 	switch {
