@@ -3,21 +3,19 @@ package leader
 import "time"
 
 const (
-	// Trust is the maximum age of a proof of the leader's time by which the broker may decide that a message is due. While
-	// NTP corrects a wall clock, that clock runs at most 500 ppm faster or slower than the monotonic clock. Within Trust,
-	// the difference is at most 50 µs. The server takes more than 50 µs to store a publish, so no delivery is early. In
-	// half a minute, the difference would be 15 ms.
+	// Trust is the maximum age of a proof (see Clock) by which the broker may decide that a message is due. While NTP
+	// corrects the leader's clock, that clock may run up to 500 ppm slower than the local monotonic clock: 50 µs in Trust.
+	// The server takes more than 50 µs to store a publish, so no delivery is early.
 	Trust = 100 * time.Millisecond
-	// freshness is the age below which a message's timestamp is a proof. The offset of the last answer is used to compute
-	// the age.
+	// freshness is the age, computed with the offset of the last answer, below which a message's timestamp is a proof.
 	freshness = time.Millisecond
 )
 
-// Clock estimates the time of one stream's leader. The estimate is a lower bound: if an answer that was received at the
-// local time r has the leader's time ts, then at the local time now the leader's clock shows at least ts + (now − r).
-// The estimate uses the largest such bound within Trust. The estimate lags by the travel time of the fastest answer,
-// about 100 µs on a local network. The timestamp of a message that was just stored also gives such a bound, without a
-// request.
+// Clock estimates the time of one stream's leader. If an answer that was received at the local time r has the leader's
+// time ts, then at the local time now the leader's clock shows at least ts + (now − r). Such an answer is a proof of
+// this lower bound. The timestamp of a message that was just stored is also a proof, without a request. The estimate is
+// the largest bound of the proofs within Trust, so it lags by the travel time of the fastest answer, about 100 µs on a
+// local network.
 //
 // Steps of the local wall clock do not change the estimate, which uses only differences of the monotonic clock. The
 // monotonic clock stops while a machine is suspended: see [Clock.Suspended].
@@ -45,7 +43,7 @@ type bound struct {
 type Answer struct {
 	Time     time.Time // of the answer, by the leader's clock
 	Received time.Time // by the local clock
-	Leader   string    // the leader's name; empty on a single server
+	Leader   string    // the leader's name
 	LastSeq  uint64    // the last sequence of the stream
 }
 
@@ -77,18 +75,17 @@ func (c *Clock) Record(a Answer) {
 	c.prove(c.answerOffset, a.Received)
 }
 
-// Observe records the timestamp of a message that was just received. It ignores a message that is older than freshness,
-// because its bound would be too low. It also ignores a message that was stored before the last answer: another leader,
-// or this leader before a correction of its clock, may have stamped that message with a time ahead of the leader's
-// present time.
+// Observe records the timestamp of a message that was just received. Before the first answer, it ignores all messages.
+// It ignores a message that is older than freshness, because its bound would be too low. It also ignores a message that
+// was stored before the last answer: another leader, or this leader before a correction of its clock, may have stamped
+// that message with a time ahead of the leader's present time.
 func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
 	if offset := c.Offset(stored, received); c.answered && sequence > c.lastSeq && offset > c.answerOffset-freshness {
 		c.prove(offset, received)
 	}
 }
 
-// Offset returns the offset of the leader's clock, which showed shown when the local clock showed local. The offset is
-// the leader's time minus the sum of base and the monotonic time since base.
+// Offset returns the leader's time shown minus the local time, which is base plus the monotonic time from base to local.
 func (c *Clock) Offset(shown Time, local time.Time) time.Duration {
 	return shown.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
 }

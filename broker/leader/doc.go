@@ -3,10 +3,10 @@
 // whether a delivery is early.
 //
 // The local host has another clock. Local times are of type time.Time, and times of the leader's clock are of type
-// [Time], so the compiler distinguishes them. Only [Clock] knows the offset between the two clocks. In other code, only
-// durations are common to both clocks. The times in a message are of type time.Time, with a comment that names their
-// clock; [At] converts such a time to a leader's time. The project treats the clocks of all streams' leaders as one
-// clock: the leaders are servers of one cluster, and their clocks differ only as far as the synchronisation permits.
+// [Time], so the compiler distinguishes them. The times in a message are of type time.Time, with a comment that names
+// their clock; [At] converts such a time to a leader's time. The project treats the clocks of all streams' leaders as
+// one clock: the leaders are servers of one cluster, and their clocks differ only as far as the synchronisation
+// permits.
 //
 // # When the leaders' clocks differ
 //
@@ -22,16 +22,9 @@
 // Clock.Offset compares the local clock with the clock of a leader. A Clock belongs to a lane. The code in these files
 // has no lane, and compares the two clocks itself:
 //
-//	timer/store/read.go                             the time of a request for a timer or a schedule
+//	timer/store/read.go                             the leader's time when a request arrives, from an earlier answer
 //	stats/early.go                                  check for an early delivery, with a later answer of the leader
 //	timer/schedules/takeover.go, inspect/letters.go the server's time now, from an earlier answer
 //	doctor/clock.go                                 the difference of the two clocks, for an operator
 //	client/arrival.go                               the lateness of a delivery, by the receiver's clock
-//
-// The clocks of two servers are compared in three cases: a stream's creation time with a message's timestamp
-// (timer/role/examine.go, inspect/whereabouts.go), a schedule of the server with a later change by a client
-// (timer/schedules/takeover.go), and the times of records in a search (journal/search.go). The time from which on all
-// messages are sealed is a server's time, or at first the time of the process that provisioned the streams
-// (streams/secret.go). Package lease measures each duration by one instance's clock. It compares the clocks of two
-// instances only to find the younger of two instances with one name or place.
 package leader
