@@ -85,7 +85,8 @@ func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
 	}
 }
 
-// Offset returns the leader's time shown minus the local time, which is base plus the monotonic time from base to local.
+// Offset returns the leader's time shown minus the local time, which is base plus the monotonic time from base to
+// local.
 func (c *Clock) Offset(shown Time, local time.Time) time.Duration {
 	return shown.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
 }
