@@ -16,10 +16,10 @@
 //	share        the part of the window that the outstanding messages of a group may take
 //	pass         to take room in a group for a message, until the message has a result
 //	wait         to be in the queue of a group, without room
-//	give back    to end a delivery without sending the message; the message's lane delivers it again later
+//	give back    to end a delivery without sending the message; the caller of Deliver repeats the delivery later
 //	turn         a time at which a rate permits one message; see turns.go
 //	halt         to stop sending to some targets, as in a pause; see Deliverer.Halt
-//	pressure     the state of a group that has no room for its messages, or recently had none; see pressure.go
+//	pressure     the state of a group that recently had no room for a message; see pressure.go
 //
 // # The parts
 //
@@ -38,10 +38,11 @@
 // Each delivery is published with a reply subject. Mode auto decides by the answer, or by the silence:
 //
 //	a stream acknowledges                       delivered
-//	a stream refuses, or the server sends 503   refused: a failed attempt
-//	the account or the server is full           no room: delivered again, and no attempt
+//	a stream refuses, or the server sends 503   refused: counts as an attempt
+//	the account or the server is full           no room: repeated later, and does not count as an attempt
 //	silence, and no stream would acknowledge    delivered to core subscribers, which do not answer
-//	silence, and a stream might acknowledge     unknown: delivered again, under the same id
+//	silence, and a stream might acknowledge     unknown: repeated under the same id
+//	a stream is busy, and has not refused       unknown: repeated under the same id
 //
 // In mode stream, only an acknowledgement counts as a delivery. In mode core, silence counts as a delivery, and so does
 // every answer except a 503 (nobody listens). In mode request, a service's reply without an error counts as a delivery,
@@ -56,12 +57,11 @@
 //
 // In mode auto, silence counts as a delivery only on three conditions: the server has confirmed that it took the
 // message, at least 50 ms have passed since then, and the account's streams are known. When a target is silent, the
-// deliverer requests a list of all streams, unless the last list is less than 2.5 s old. Then the deliverer itself
-// matches targets with the subjects of the listed streams. While the last list is older than 5 s, for example because
-// the request fails or is forbidden, no silence counts as a delivery. For a stream without a leader, the list contains
-// only the name. The deliverer then uses the last known subjects of that stream. If no subjects of that stream are
-// known, the stream may listen on any subject. Then the deliverer asks the cluster about each silent subject on which
-// no other stream is known to listen.
+// deliverer requests a list of all streams, unless the last list is less than 2.5 s old. The deliverer matches the
+// target with the subjects of the listed streams. While the last list is older than 5 s, for example because the
+// request fails or is forbidden, no silence counts as a delivery. For a stream without a leader, the list contains only
+// the name, and the deliverer uses the last known subjects of that stream. If it knows no subjects of that stream, the
+// deliverer asks the cluster about each silent subject on which no other stream is known to listen.
 //
 // The list lacks streams of another account, of another JetStream domain, or behind a subject mapping of the account.
 // If such a stream has acknowledged a message within the last minute, silence does not count as a delivery for the
@@ -91,11 +91,11 @@
 // A message that is not sent or not answered stays in the memory of its lane, and a lane whose memory is full stops for
 // all targets. So the outstanding messages for one target are bounded, in number and in bytes. A bound for each subject
 // would be useless if subjects contain ids. Therefore targets are grouped. If the last list shows a stream on a target,
-// the targets of that stream are a group; otherwise the targets with the same first two tokens are a group. A group may
-// have outstanding at most an eighth of the part of the window that no other group uses. The groups with the same first
-// token, together, may have at most a quarter of the part that no group outside them uses. So many silent groups still
-// leave room for a group that answers, unless one message of each of them fills the window: a group without outstanding
-// messages has room for one message of any size.
+// the targets of that stream are a group; otherwise the targets with the same first two tokens are a group. A group
+// without outstanding messages has room for one message of any size. Beyond that, a group may take at most an eighth of
+// the part of the window that no other group uses. The groups with the same first token, together, may take at most a
+// quarter of the part that no group outside them uses. So a group that answers has room even if many other groups are
+// silent, unless one message of each of them fills the window.
 //
 // A fast group (see below) has the large share: half of the part of the window that no other group uses. While a group
 // is under pressure, the deliverer judges the group four times a second. A group that was fast since the last judgement
@@ -104,20 +104,21 @@
 // rest of the window.
 //
 // If a group has no room for a message, the message waits, or is given back. A group is fast if it takes at least 2,000
-// messages a second, or at least the larger of 8 MiB and a quarter of the window's bytes a second. Any number of
-// messages may wait for a fast group, so one healthy target can use the whole throughput of the broker. If a group was
-// judged and is not fast, the deliverer gives back the messages that the group would not take within three seconds, and
-// the messages above a quarter of the window. Their outcome is Stalled, with the time at which the group should have
-// room. These messages come again from a retry lane. A group that does not answer in its first quarter of a second
-// under pressure counts as silent. So does a group whose average rate has fallen below one message a second. No message
-// waits for a silent group: each comes again after twice the time of the silence, but at the earliest after a second
-// and at the latest after half a minute. So a slow group is kept busy, and a silent group is limited to its ordinary
-// share.
+// messages a second, or at least 8 MiB a second. If a quarter of the window is more than 8 MiB, that quarter replaces
+// the 8 MiB. Any number of messages may wait for a fast group, so one healthy target can use the whole throughput of
+// the broker. If a group was judged and is not fast, the deliverer gives back the messages that the group would not
+// take within three seconds. It also gives messages back if otherwise the waiting and the outstanding messages of the
+// group would be more than a quarter of the window. The outcome of these messages is Stalled, with the time at which
+// the group should have room. These messages come again from a retry lane. A group that does not answer in its first
+// quarter of a second under pressure counts as silent. So does a group whose average rate has fallen below one message
+// a second. No message waits for a silent group: each comes again after twice the time of the silence, but at the
+// earliest after a second and at the latest after half a minute. So a slow group is kept busy, and a silent group is
+// limited to its ordinary share.
 //
-// The deliverer needs a second to distinguish a slow group from a fast group. It keeps this judgement until the group
-// has had room for a minute. In that second, a flood of messages for the group may fill the memory of the lane from
-// which they come, and so stop the lane. Floods that begin at the same time are recognised one after the other, because
-// a lane is read in order: floods for four silent groups and a slow one stop the lane for about two seconds.
+// The deliverer needs a second to distinguish a slow group from a fast group. In that second, a flood of messages for
+// the group may fill the memory of the lane from which they come, and so stop the lane. The judgement is kept until the
+// group has had room for a minute. Floods that begin at the same time are recognised one after the other, because a
+// lane is read in order: floods for four silent groups and a slow one stop the lane for about two seconds.
 //
 // While Run runs, the goroutine that handles an answer sends no message: sending takes three times as long as handling
 // an answer. When one goroutine did both, 100,000 messages for one target that were due at the same time took a tenth
@@ -126,9 +127,9 @@
 // The messages for one target are sent in the order of the calls of Deliver. So when the stream of a target becomes
 // known, the target changes its group only after all messages that waited for the target have been sent.
 //
-// If a target or a key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. One instance
-// sends all messages that share a rate: see package engine. A message that has to wait for its turn is given back with
-// the turn, and waits in a lane. So the memory of this package does not grow with a backlog.
+// If a target or a Delay-Rate-Key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. One
+// instance sends all messages that share a rate: see package engine. A message that has to wait for its turn is given
+// back with the turn, and waits in a lane. So the memory of this package does not grow with a backlog.
 //
 // # Tried and rejected
 //
@@ -144,8 +145,8 @@
 //   - To give back messages only while another group is slow. The first burst of a fast group came a second late and
 //     out of order, as long as any other group was silent.
 //   - The large share for all groups. A group that has never answered would hold half of the window for five seconds.
-//   - New turns after a halt, in the order in which messages come. Messages that had missed their turns got the next
-//     free turns, and mixed with messages that came in their old turns. Each further halt mixed the order more.
+//   - New turns after a halt. The messages that had missed their turns got the next free turns, behind messages that
+//     were accepted later. Each further halt mixed the order more.
 //   - To judge groups earlier. A stream on three distant servers under load takes a tenth of a second for its first
-//     answer.
+//     answer, and would have counted as silent.
 package deliver
