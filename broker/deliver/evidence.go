@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// NobodyListens, NotAllowed and NoStream begin the Reason of a Result if nobody listens, the broker lacks a permission,
-// or no stream acknowledges. Package doctor recognises these texts in messages that wait for their next attempt.
+// Each of these texts begins the Reason of some Results. Package doctor recognises them in messages that wait for their
+// next attempt.
 const (
 	NobodyListens = jsapi.NobodyListens
 	NotAllowed    = "NATS does not let the broker publish there"
@@ -42,14 +42,15 @@ type evidence struct {
 	listener  *listener // in modes auto and stream: the stream that listens on the target; nil if none is known
 
 	// For a silence, and for a timeout.
-	forbidden    bool         // the server has refused a publish to the target since this one
-	unattributed bool         // the server has refused a publish, and NoteError was not called yet with the subject
+	forbidden    bool         // since this delivery was sent, the server has refused a publish to the target
+	unattributed bool         // the server has refused a publish, and NoteError was not called yet with this error
 	acknowledges bool         // in mode auto: a stream is known to acknowledge for the target
 	listenerKind listenerKind // in mode auto: the kind of stream on the target, if acknowledges is false
 	unlistedAcks bool         // in mode auto: an unlisted stream recently acknowledged for the target's group
 
-	// In mode request, claim is the claim of this answer or, after a timeout, of an earlier answer that was ignored.
+	// In mode request. After a timeout, the claim is that of an earlier answer, which was ignored.
 	claim claim
+
 }
 
 // claim reports whether the stream that an acknowledgement names listens on the target. A service may reply with its
