@@ -43,14 +43,13 @@ type evidence struct {
 
 	// For a silence, and for a timeout.
 	forbidden    bool         // since this delivery was sent, the server has refused a publish to the target
-	unattributed bool         // the server has refused a publish, and NoteError was not called yet with this error
+	unattributed bool         // the server has refused a publish, and NoteError was not called with the refusal yet
 	acknowledges bool         // in mode auto: a stream is known to acknowledge for the target
 	listenerKind listenerKind // in mode auto: the kind of stream on the target, if acknowledges is false
 	unlistedAcks bool         // in mode auto: an unlisted stream recently acknowledged for the target's group
 
 	// In mode request. After a timeout, the claim is that of an earlier answer, which was ignored.
 	claim claim
-
 }
 
 // claim reports whether the stream that an acknowledgement names listens on the target. A service may reply with its

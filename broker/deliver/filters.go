@@ -8,9 +8,8 @@ type listener struct {
 	acks bool // the stream acknowledges
 }
 
-// filters finds the stream that listens on a subject. A filter is a subject of a stream's configuration, possibly with
-// wildcards. A filters is a node of a tree with one level for each token of the filters. After the last call of add, a
-// tree does not change.
+// filters finds the stream that listens on a subject. It is the root, or another node, of a tree of filters. A filter is
+// a subject of a stream's configuration, possibly with wildcards.
 type filters struct {
 	children map[string]*filters // the subtree of each token
 	star     *filters            // the subtree of *

@@ -81,8 +81,8 @@ func claimOf(s *snapshot, stream, target string) claim {
 	return refuted
 }
 
-// acknowledges reports whether a stream has acknowledged for the target within ackMemory, or is listed as one that
-// does.
+// acknowledges reports whether a stream has acknowledged a message for the target within ackMemory, or a listed stream
+// that acknowledges listens on the target.
 func (d *Deliverer) acknowledges(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
 	recent := dl.target.stream != "" && now.Sub(dl.target.streamAt) < ackMemory

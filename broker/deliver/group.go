@@ -2,8 +2,8 @@ package deliver
 
 import "time"
 
-// The divisors: a group may have 1/divisor of the part of the window that no other group uses. ParentDivisor is for the
-// group of all targets with one first token, largeDivisor for fast groups. See "Fairness" in the package documentation.
+// The divisors: a group may take 1/divisor of the part of the window that no other group uses. ParentDivisor is for the
+// parent of the groups with one first token, largeDivisor for fast groups. See "Fairness" in the package documentation.
 // A fast group needs the large share. With an eighth, a stream that answers after 10 ms would be idle at times, and so
 // would core subscribers, whose silence takes 50 ms to establish.
 const (
@@ -18,7 +18,7 @@ const (
 // all targets. The deliveries that wait at a group pass in the order in which they came.
 type group struct {
 	parent                *group // nil for the window
-	divisor               int    // while no other group is active, the group may have 1/divisor of the window
+	divisor               int    // one of the divisors above
 	maxMessages, maxBytes int    // of the window: the maxima of outstanding and outstandingBytes; zero in other groups
 
 	outstanding, outstandingBytes int         // deliveries that have passed and have no result yet
@@ -39,7 +39,7 @@ func (g *group) window() *group {
 	return g
 }
 
-// fits reports whether a delivery may pass. With the delivery, the group may have at most 1/divisor of the part of the
+// fits reports whether a delivery may pass. With the delivery, the group may take at most 1/divisor of the part of the
 // window that no other group uses. A group without outstanding deliveries has room for a delivery of any size.
 func (g *group) fits(dl *delivery) bool {
 	w, factor := g.window(), g.presentDivisor()-1

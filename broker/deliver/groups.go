@@ -13,15 +13,15 @@ type groups struct {
 	window         *group
 	sweepAt        int           // the minimum number of groups for the next sweep
 	pressureList   []*group      // the groups under pressure
-	pressureSignal chan struct{} // capacity 1; gets a value when the empty pressureList gets a group
-	readyQueue     []*delivery   // deliveries that have waited and have passed all groups, in the order of sending
+	pressureSignal chan struct{} // capacity 1; gets a value when a group is added to an empty pressureList
+	readyQueue     []*delivery   // deliveries that have passed all groups and are not sent yet, in the order of sending
 }
 
 // groupName identifies a group: by a stream, or by the first tokens of its targets.
 type groupName struct {
 	stream string
 	tokens string
-	parent bool // the group is the parent of the groups whose names begin with tokens
+	parent bool // the group is the parent of the groups whose first token is tokens
 }
 
 func newGroups(messages, bytes int) *groups {
@@ -37,7 +37,7 @@ func newGroups(messages, bytes int) *groups {
 // an id, there are many small groups, and the share of their parent bounds them.
 func (gs *groups) group(subject, stream string) *group {
 	now := time.Now()
-	// The sweep is not in ensure, because the new parent of a new group is idle.
+	// Not in ensure: there, the sweep for a new group would remove its new parent, which is still idle.
 	sweep(gs.byName, &gs.sweepAt, func(g *group) bool { return g.removeIfIdle(now) })
 	if stream != "" {
 		return gs.ensure(groupName{stream: stream}, gs.window, groupDivisor)
@@ -107,8 +107,7 @@ func (gs *groups) next() *delivery {
 	return dl
 }
 
-// takeBack removes and returns the waiting deliveries for which match returns true. The deliveries in readyQueue wait
-// no longer.
+// takeBack removes and returns the waiting deliveries for which match returns true. It takes none from readyQueue.
 func (gs *groups) takeBack(match func(*delivery) bool) (returned []*delivery) {
 	for _, g := range append(slices.Collect(maps.Values(gs.byName)), gs.window) {
 		g.queue = slices.DeleteFunc(g.queue, func(dl *delivery) bool {
