@@ -18,8 +18,8 @@ const (
 	listPause        = time.Second / 4      // minimum time from the end of a list to the next list
 )
 
-// lookup finds the stream of the account that listens on a subject. It lists all streams only on request. A lookup is
-// safe for concurrent use.
+// lookup finds the stream of the account that listens on a subject. It lists all streams only after a call of renew. A
+// lookup is safe for concurrent use.
 type lookup struct {
 	api        jsapi.Asker
 	log        *ratelog.Logger
@@ -40,7 +40,7 @@ type listenerKind uint8
 
 const (
 	kindUnknown listenerKind = iota // no valid list or lookup has shown the kind
-	kindNone                        // no stream of this account listens
+	kindNone                        // no listed stream listens
 	kindNoAck                       // a stream that does not acknowledge listens
 	kindAcks                        // a stream listens that acknowledges, or is assumed to
 )
@@ -112,9 +112,8 @@ func (l *lookup) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			// Silent deliveries wait for the next list until they time out.
 			l.log.Log(slog.LevelWarn, "cannot list the streams, so silence does not count as a delivery in mode auto; "+
-				"grant STREAM.LIST, or deliver to core subscribers in mode core", "err", err)
+				"grant STREAM.LIST if it is forbidden, or deliver to core subscribers in mode core", "err", err)
 		default:
 			if len(s.undescribedStreams) > 0 {
 				l.log.Log(slog.LevelWarn, "some streams have no leader, so the broker looks up each silent target separately; "+

@@ -34,10 +34,10 @@ const (
 	maxStall = 30 * time.Second
 )
 
-// pressure is the judgement of a group that had no room, by the answers in successive slices of time: see measure.
+// pressure is the judgement of a group that had no room. Method measure judges by the answers in each slice of time.
 type pressure struct {
 	sliceStart            time.Time // start of the present slice
-	answers, answersBytes int       // the answered messages of the present slice, and their bytes
+	answers, answersBytes int       // the messages of the present slice for which countsAsAnswer is true, and their bytes
 	rate, rateBytes       float64   // averages: the answered messages a second, and their bytes a second
 	judged                bool      // the rates are valid: a slice has been measured
 	largeShare            bool      // the group has the large share: see measure, and largeDivisor
@@ -105,6 +105,7 @@ func (gs *groups) judge(now time.Time) (returned []stalledDelivery, more bool) {
 		}
 		g.pressure.measure(now, g.hasRoom(), gs.window.maxBytes)
 		gs.pressureList = append(gs.pressureList, g)
+		// After a removal, deliveries of the groups below g may wait at g, and exceed its bound again.
 		for excess := g.takeExcess(); len(excess) > 0; excess = g.takeExcess() {
 			for _, dl := range excess {
 				returned = append(returned, stalledDelivery{dl, g.retryAt(now)})

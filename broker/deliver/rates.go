@@ -14,7 +14,7 @@ import (
 const MaxRate = 1_000_000
 
 // Rates are maximum numbers of messages per second, by patterns of targets. The first rule that matches a target
-// applies. [Limits] has the messages that share one rate.
+// applies. [Limits] determines which messages share one rate.
 type Rates message.Rules[int]
 
 // ParseRates parses rules such as "shop.mail=50,reports.*=5".
@@ -43,9 +43,9 @@ func (r Rates) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Limits bound the messages per second. A bucket is a set of messages that share one rate. If a message has a key, and
-// its target matches a rule of ByKey, the message is in the bucket of that rule and key. Any other message is in the
-// bucket of its target, so a flood for one target of a pattern delays no other target of the pattern.
+// Limits bound the messages per second. A bucket is a set of messages that share one rate. If a message has a
+// Delay-Rate-Key, and its target matches a rule of ByKey, the message is in the bucket of that rule and key. Any other
+// message is in the bucket of its target, so a flood for one target of a pattern delays no other target of the pattern.
 type Limits struct {
 	ByTarget Rates
 	ByKey    Rates

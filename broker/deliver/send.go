@@ -17,7 +17,7 @@ import (
 // message, so a later delivery reuses the message and its header, which takes 400 bytes.
 var messagePool = sync.Pool{New: func() any { return &nats.Msg{Header: make(nats.Header)} }}
 
-// sendWhenReady sends the deliveries in readyQueue whenever an answer has made room, until ctx ends. The goroutine that
+// sendWhenReady sends the deliveries in readyQueue whenever a result has made room, until ctx ends. The goroutine that
 // handles an answer does not send: see "Fairness" in the package documentation.
 func (d *Deliverer) sendWhenReady(ctx context.Context) {
 	d.setSender(true)

@@ -13,14 +13,14 @@ const minSweep = 4096
 // targets holds all targets. The deliverer's lock guards it.
 type targets struct {
 	bySubject map[string]*target
-	byKey     map[string]*turns // the turns of the buckets of keys, by bucket
+	byKey     map[string]*turns // by bucket; for buckets with a Delay-Rate-Key
 	limits    Limits
 	counts    *Counts
 	pacer     string    // a random name of this deliverer, for the names of turns
 	start     time.Time // start of the deliverer's clock
 
 	sweepAt     int // the minimum number of targets for the next sweep
-	sweepKeysAt int // the minimum number of keys for the next sweep
+	sweepKeysAt int // the minimum number of values in byKey for the next sweep
 }
 
 // target is the state of one subject.
@@ -77,7 +77,7 @@ func (ts *targets) turnsOf(t *target, key string) *turns {
 }
 
 // sweep removes the idle values of a map, if the map has at least minSweep and at least sweepAt values. Then it sets
-// sweepAt to twice the number of busy values that remain, so that the next sweep does not visit only busy values.
+// sweepAt to twice the number of busy values that remain, so that sweeps stay rare while most values are busy.
 func sweep[K comparable, V any](m map[K]V, sweepAt *int, idle func(V) bool) {
 	if len(m) < max(minSweep, *sweepAt) {
 		return

@@ -67,19 +67,21 @@ func (t *turns) setBack(d time.Duration) {
 }
 
 // postpone handles a message that comes late for its turn, and reports whether the turn is still valid. At is the turn,
-// and now is the time of the bucket's clock.
+// and now is the time of the bucket's clock. The idle time is the time for which the rate has permitted a message, and
+// none was sent.
 //
-// If no other message was sent for about as long as this message is late, all messages were delayed. Then postpone sets
-// the clock back by the lateness. If the message has missed its turn, earlier messages may have missed their turns too.
-// So in this case, postpone sets the clock back by the whole time without a sent message, but by at most the lateness
-// and turnMissed.
-//
-// If the message has missed its turn, and later messages have been sent meanwhile, only this message was delayed. Then
-// postpone revokes all turns, and each message gets a new turn when it comes.
+//   - Late by less than turnMissed, and idle for a shorter time: later messages were sent, but this message keeps its
+//     turn.
+//   - Late by less than turnMissed, and idle for at least that time: all messages were delayed. Postpone sets the clock
+//     back by the lateness.
+//   - Later, and idle for about that time: all messages were delayed, and earlier messages may have missed their turns
+//     too. Postpone sets the clock back by the idle time, but by at most the lateness plus turnMissed.
+//   - Later, and idle for a shorter time: only this message was delayed. Postpone revokes all turns, and each message
+//     gets a new turn when it comes.
 func (t *turns) postpone(at, now time.Duration) bool {
 	lateness, idleTime := now-at, now-t.lastSent-t.interval
 	switch {
-	case lateness < turnMissed && idleTime < lateness: // later messages were sent, but this message keeps its turn
+	case lateness < turnMissed && idleTime < lateness:
 	case lateness < turnMissed:
 		t.setBack(lateness)
 	case lateness <= idleTime+turnMissed:
