@@ -35,8 +35,8 @@ func newSubjectLookup() *subjectLookup {
 }
 
 // listenerKind returns the kind of stream that listens on a subject. The caller has found no stream for the subject in
-// the snapshot. A stream that listens is assumed to acknowledge. If the kind is unknown, listenerKind queues the subject
-// for run.
+// the snapshot. A stream that listens is assumed to acknowledge. If the kind is unknown, listenerKind queues the
+// subject for run.
 func (s *subjectLookup) listenerKind(subject string) listenerKind {
 	switch a := s.cachedAnswer(subject); {
 	case !a.valid():
