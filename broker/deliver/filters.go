@@ -8,8 +8,8 @@ type listener struct {
 	acks bool // the stream acknowledges
 }
 
-// filters finds the stream that listens on a subject. It is the root, or another node, of a tree of filters. A filter is
-// a subject of a stream's configuration, possibly with wildcards.
+// filters finds the stream that listens on a subject. It is the root, or another node, of a tree of filters. A filter
+// is a subject of a stream's configuration, possibly with wildcards.
 type filters struct {
 	children map[string]*filters // the subtree of each token
 	star     *filters            // the subtree of *

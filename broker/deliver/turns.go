@@ -69,13 +69,13 @@ func (t *turns) setBack(d time.Duration) {
 // postpone handles a message that comes late for its turn, and reports whether the turn is still valid. At is the turn,
 // and now is the time of the bucket's clock. The bucket is idle while the rate permits a message and none is sent.
 //
-//   - Late by less than turnMissed, and idle for less than the lateness: later messages were sent, but this message keeps
-//     its turn.
+//   - Late by less than turnMissed, and idle for less than the lateness: later messages were sent, but this message
+//     keeps its turn.
 //   - Late by less than turnMissed, and idle for at least the lateness: all messages were delayed. Postpone sets the
 //     clock back by the lateness.
-//   - Late by more, and idle for at least the lateness minus turnMissed: all messages were delayed, and earlier messages
-//     may have missed their turns too. Postpone sets the clock back by the idle time, but by at most the lateness plus
-//     turnMissed.
+//   - Late by more, and idle for at least the lateness minus turnMissed: all messages were delayed, and earlier
+//     messages may have missed their turns too. Postpone sets the clock back by the idle time, but by at most the
+//     lateness plus turnMissed.
 //   - Late by more, and idle for less than that: only this message was delayed. Postpone revokes all turns, and each
 //     message gets a new turn when it comes.
 func (t *turns) postpone(at, now time.Duration) bool {
