@@ -214,6 +214,7 @@ func (e examined) handle(w *worker, m moment) {
 		}
 		f.problem, f.Data = entry.Problem, e.state.Message.Data
 		w.becomeMessage(f, f.timer.ContinueFiring(e.state))
+		w.countHeaders(f)
 	}
 	w.apply(f, timerStep(m, f, s), m)
 }

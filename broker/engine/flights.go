@@ -214,13 +214,18 @@ func (f *flights) endKeyWait(fl *flight) {
 
 // cost returns the memory of a message, in bytes. It adds a quarter of the size, because the allocator rounds sizes up.
 func cost(s lane.Message) int {
-	headers := 0
-	for name, values := range s.Header {
+	return s.Size + s.Size/4 + headersCost(s.Header) + flightOverhead
+}
+
+// headersCost returns the memory of decoded headers, in bytes. The names of the broker's headers take none, because they are
+// constants.
+func headersCost(h message.Header) (bytes int) {
+	for name, values := range h {
 		for _, v := range values {
-			if headers += len(v); !message.IsBrokerHeader(name) {
-				headers += headerOverhead + len(name)
+			if bytes += len(v); !message.IsBrokerHeader(name) {
+				bytes += headerOverhead + len(name)
 			}
 		}
 	}
-	return s.Size + s.Size/4 + headers + flightOverhead
+	return bytes
 }

@@ -48,30 +48,51 @@ func (w *worker) examine(f *flight, m moment) {
 // load reserves the memory for the body of a timer, and reports whether there is enough. All loaded bodies together may
 // use 1/share of the lane's memory, unless there is only one.
 func (w *worker) load(f *flight, share int64) (room bool) {
-	t, size := w.timers, f.timer.Size
+	size := f.timer.Size
 	switch {
 	case f.timer.Loaded:
 		return true
-	case t.loadedBytes > 0 && int64(t.loadedBytes+size) > w.flights.account.Limit()/share,
+	case w.timers.loadedBytes > 0 && int64(w.timers.loadedBytes+size) > w.flights.account.Limit()/share,
 		share > loadShare && int64(w.flights.bytes-w.flights.growth+size) > w.flights.account.Limit():
 		return false
 	}
 	f.timer.Loaded = true
-	t.loadedBytes += size
-	w.flights.grow(f, size+size/4)
+	w.setLoadedBytes(f, size)
 	w.charge()
 	return true
+}
+
+// countHeaders reserves the memory for the client's headers of a loaded timer, whose size is unknown before the timer
+// is read. Each header is in memory twice: decoded, and in the array in which the body was received.
+func (w *worker) countHeaders(f *flight) {
+	if !f.timer.Loaded {
+		return
+	}
+	size := f.timer.Size + headersCost(f.request.User)
+	for name, values := range f.request.User {
+		for _, v := range values {
+			size += len(name) + len(v)
+		}
+	}
+	w.setLoadedBytes(f, size)
+	w.charge()
 }
 
 func (w *worker) unload(f *flight) {
 	if !f.timer.Loaded {
 		return
 	}
-	t, size := w.timers, f.timer.Size
 	f.timer.Loaded, f.Data = false, nil
-	t.loadedBytes -= size
-	w.flights.grow(f, -size-size/4)
+	w.setLoadedBytes(f, 0)
 	w.startReads()
+}
+
+// setLoadedBytes changes the number of bytes of a timer for which memory is reserved. Like cost, it adds a quarter.
+func (w *worker) setLoadedBytes(f *flight, size int) {
+	old := f.timer.LoadedBytes
+	f.timer.LoadedBytes = size
+	w.timers.loadedBytes += size - old
+	w.flights.grow(f, size+size/4-old-old/4)
 }
 
 // copied is the event that a request for the last entries of some markers' timers has ended.
@@ -191,6 +212,7 @@ func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 		f.request.Due = due
 	}
 	f.timer.TakeEntry(entry)
+	w.countHeaders(f)
 }
 
 // endRead counts the end of a read from the leader, and begins the next reads.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,5 +174,33 @@ func TestNextRead(t *testing.T) {
 	w.unload(loaded)
 	if got := w.nextRead(); got != blocked {
 		t.Errorf("with memory, %p is read, want the other timer %p", got, blocked)
+	}
+}
+
+// TestLoadedHeaders: the client's headers of a loaded timer count as memory, like the body.
+func TestLoadedHeaders(t *testing.T) {
+	now := time.Now()
+	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	f := entryRead(w, 7, now, message.Header{"Delay-Until": {"2030-01-01T00:00:00Z"}})
+	f.timer.Stage, f.timer.Size = role.Doubt, 1000
+	before := w.flights.bytes
+	w.load(f, loadShare)
+	const count, length = 20, 100
+	in := f.Incoming("DELAY_TIMERS")
+	for i := range count {
+		in.Header[fmt.Sprintf("X-%03d", i)] = []string{strings.Repeat("v", length)}
+	}
+	for range 2 { // the second read replaces the first
+		w.restart(f, entry.Parse(w.timers.stream.Policy, in), make([]byte, 1000))
+		perHeader := 2*(length+len("X-000")) + headerOverhead
+		if want := 1000 + count*perHeader; w.timers.loadedBytes != want || w.flights.bytes != before+want+want/4 {
+			t.Errorf("%d bytes are loaded, and the lane uses %d more; want %d, and a quarter more", w.timers.loadedBytes,
+				w.flights.bytes-before, want)
+		}
+	}
+	w.unload(f)
+	if w.timers.loadedBytes != 0 || w.flights.bytes != before {
+		t.Errorf("after unload, %d bytes are loaded, and the lane uses %d more; want 0", w.timers.loadedBytes,
+			w.flights.bytes-before)
 	}
 }

@@ -29,7 +29,9 @@ type Alarm struct {
 	Stage      Stage
 	Superseded bool // the worker has read a later entry of the subject
 	First      bool // the set was the first entry of the subject
-	Loaded     bool // the worker has read the body for the marker, and has counted the body's memory
+	Loaded     bool // the worker has reserved memory for the body, in order to read the timer
+
+	LoadedBytes int // size of the body and the client's headers for which the worker has reserved memory
 
 	// Fresh means that the alarm belongs to a marker, and no entry of its subject was read yet. The first read of an entry
 	// may go to a replica. The worker clears Fresh to read from the leader.
