@@ -217,8 +217,8 @@ func cost(s lane.Message) int {
 	return s.Size + s.Size/4 + headersCost(s.Header) + flightOverhead
 }
 
-// headersCost returns the memory of decoded headers, in bytes. The names of the broker's headers take none, because they are
-// constants.
+// headersCost returns the memory of decoded headers, in bytes. The names of the broker's headers take none, because
+// they are constants.
 func headersCost(h message.Header) (bytes int) {
 	for name, values := range h {
 		for _, v := range values {
