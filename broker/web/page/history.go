@@ -73,7 +73,7 @@ func quantile(late []uint64, bounds []time.Duration, q float64) *float64 {
 
 func round(f float64) float64 { return math.Round(f*100) / 100 }
 
-// lastHour returns the history of all instances for the last hour. It also sets the lateness in the overview.
+// lastHour returns the history of all instances for the last hour. It also sets lateP50 and lateP99.
 func (w *watch) lastHour(now time.Time, members []inspect.Member) History {
 	h := newHistory(w.fleetHistory(historyHour, now, members))
 	w.lateP50, w.lateP99 = newestValue(h.P50), newestValue(h.P99)

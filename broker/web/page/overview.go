@@ -28,15 +28,15 @@ type Overview struct {
 	Lanes      []Lane        `json:"lanes"` // in the order in which messages pass them
 }
 
-// Numbers are totals over all instances.
+// Numbers are those of the fleet, without instances whose reports are not authenticated.
 type Numbers struct {
 	Pending       uint64   `json:"pending"`
 	Retrying      uint64   `json:"retrying"`
 	Paused        uint64   `json:"paused"` // messages that wait for paused targets
-	DeadLetters   *uint64  `json:"dead"`   // dead letters
+	DeadLetters   *uint64  `json:"dead"`
 	DueNextMinute *uint64  `json:"minute"` // due in the next minute, as of the last forecast
 	Overdue       *uint64  `json:"overdue"`
-	MaxOverdue    float64  `json:"oldest_seconds"` // how long the most overdue message is overdue; without retry lanes
+	MaxOverdue    float64  `json:"oldest_seconds"` // of the most overdue message outside of the retry lanes
 	Delivered     *float64 `json:"delivered_per_second"`
 	Refused       *float64 `json:"refused_per_second"`
 	P50           *float64 `json:"late_p50_ms"` // over the newest known interval of the history
@@ -130,8 +130,8 @@ func fleetOf(own broker.Answer, members []inspect.Member) []inspect.Member {
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 }
 
-// addInstance adds the rates of an instance to the totals, and returns the row of the instance. A message in a retry
-// lane does not count as overdue, because its target has refused it.
+// addInstance adds the rates of an instance to n, and returns the row of the instance. A message in a retry lane does
+// not count as overdue, because its target has refused it.
 func (n *Numbers) addInstance(m inspect.Member, retries map[string]bool, previous lastTotals, now time.Time) Instance {
 	i := Instance{
 		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
@@ -186,7 +186,7 @@ func (n *Numbers) addLane(l stats.LaneStatus, report stats.LaneAnswer) {
 
 // The states of a lane, the worst first.
 const (
-	laneNoOwner    = "no owner"
+	laneNoOwner    = "no owner" // no authenticated report has the lane
 	laneNotReading = "not reading"
 	laneUncertain  = "ownership uncertain"
 	laneNewer      = "waits for a newer broker"
@@ -221,7 +221,8 @@ func laneOf(l stats.LaneStatus, r laneReport) Lane {
 	return lane
 }
 
-// deadLetters returns the number of dead letters that the running instances have written since their start.
+// deadLetters returns the number of dead letters that the instances with an authenticated report have written since
+// their start.
 func deadLetters(own broker.Answer, members []inspect.Member) (n uint64) {
 	for _, m := range fleetOf(own, members) {
 		if m.Proven && m.Totals != nil {

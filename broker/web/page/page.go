@@ -34,7 +34,7 @@ type Config struct {
 	Open       func(ctx context.Context) (*inspect.Inspector, error)
 	History    *history.Book
 	Durability *atomic.Pointer[string] // the durability of an acknowledged message; nil until it is known
-	Host       func() doctor.Host      // returns facts about this host, for the findings; nil if they are unknown
+	Host       func() doctor.Host      // returns facts about this host, for the findings; may be nil
 	Version    string
 	Prefix     string // of the broker's subjects
 	Rates      deliver.Rates
@@ -50,7 +50,7 @@ const (
 	questionTimeout, slotTimeout = 10 * time.Second, 3 * time.Second
 	// actionTimeout is the timeout of an action, which may change thousands of letters.
 	actionTimeout = 60 * time.Second
-	// transferTime is the time for the transfer of a response, after the response is complete.
+	// transferTime is the time for sending a response, in addition to the time for making it.
 	transferTime = 10 * time.Second
 )
 

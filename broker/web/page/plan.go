@@ -73,9 +73,9 @@ type letterChoice struct {
 type planData struct {
 	UpTo           uint64    `json:"up_to,omitempty"` // the last sequence of the listed timers
 	Cutoff         time.Time `json:"before,omitzero"` // the letters must have become dead letters before this time
-	Count          uint64    `json:"count,omitempty"` // the number of counted objects
+	Count          uint64    `json:"count,omitempty"` // number of objects that the action would change
 	Expiry         time.Time `json:"until,omitzero"`  // when the plan expires
-	IdempotencyKey string    `json:"word,omitempty"`  // for a change of one timer: the repeated change has no further effect
+	IdempotencyKey string    `json:"word,omitempty"`  // for a change of one timer: a second change with this key has no effect
 	Shell          string    `json:"shell,omitempty"` // the equivalent shell command
 }
 
@@ -133,7 +133,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, token Token) {
 	log := p.cfg.Log.With("who", token.Name, "from", clientAddress(r), "verb", a.Verb, "does", a.logText(),
 		"planned", a.Count)
 	log.Info("the page executes an action")
-	// If the client disconnects, the action continues until it ends or actionTimeout, so that the whole plan is executed.
+	// If the client disconnects, the action continues, so that the plan is not executed in part.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	p.withSession(w, r, actionTimeout, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 		done, err := op.act(ctx, i, a)

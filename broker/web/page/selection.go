@@ -15,7 +15,7 @@ const maxNotes = 20
 // notes are about the selected timers that an action does not change.
 type notes []string
 
-// participles are the participles of the verbs of actions on timers. Those of cancel and move are also outcomes.
+// participles has the past participle of each verb. Those of cancel and move are also values of timer.Outcome.
 var participles = map[string]string{
 	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
 }
@@ -50,8 +50,8 @@ func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, e
 	return plan{Sentence: a.Verb + " " + formatCount(a.Count, "timer"), Notes: skipped}, nil
 }
 
-// actSelected executes a plan for selected timers, one timer after the other. It stops at the first error. Then the
-// result counts the timers that were changed before the error.
+// actSelected executes a plan for selected timers, one timer after the other. It stops at the first error. If it has
+// changed a timer before the error, it returns no error, and the error is in the notes of the result.
 func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	var failed notes
 	n := 0

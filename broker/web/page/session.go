@@ -44,7 +44,7 @@ func (s *session) close() {
 func explain(err error) string {
 	sentence := text.Printable(err.Error(), 300)
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		sentence += "; grant the permission to the page's user, or set DELAY_HTTP_CONTEXT (page.conf has all permissions)"
+		sentence += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT to another user (see test/permissions/page.conf)"
 	}
 	return sentence
 }

@@ -32,7 +32,7 @@ type Flow struct {
 // Targets lists the targets with deliveries, refusals or pauses.
 type Targets struct {
 	Time        time.Time       `json:"time"`
-	Flows       []Flow          `json:"flows"` // the highest rate first
+	Flows       []Flow          `json:"flows"` // the busiest first, at most maxRows
 	Targets     []*Target       `json:"targets"`
 	Paused      []inspect.Pause `json:"paused"`
 	SilentCount int             `json:"silent,omitempty"` // number of instances without an authenticated report of targets
@@ -114,7 +114,8 @@ func (p *Page) rateOf(target string) string {
 	return ""
 }
 
-// pauseOf describes the first pause of a target, or of targets that match a pattern. It returns "" if none is paused.
+// pauseOf describes the first pause that covers a target or pattern of targets, in full or in part. It returns "" if
+// there is none.
 func pauseOf(target string, paused []inspect.Pause) string {
 	for _, p := range paused {
 		switch {

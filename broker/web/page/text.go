@@ -24,8 +24,8 @@ func (p *Page) text(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// latestOverview returns the latest overview that was made for viewers. If that is missing or older than three
-// intervals, latestOverview makes a new one.
+// latestOverview returns the latest overview that was made for viewers. If there is none of the last three seconds,
+// latestOverview makes a new one. The new one has only this instance if no slot becomes free within textTimeout.
 func (p *Page) latestOverview(ctx context.Context) Overview {
 	if w := p.watch.Load(); w != nil {
 		w.mu.Lock()

@@ -24,8 +24,8 @@ const (
 	// the duration of the last scan, unless an action requests a scan.
 	scanIdleFactor = 100
 	minScanIdle    = time.Minute
-	// aheadRead is the maximum number of messages that a forecast reads in addition to its samples. The forecast estimates
-	// the larger lanes from samples. In a scan, a sample has at most aheadSample messages, each read by its own request.
+	// aheadRead is the maximum number of messages that a forecast reads in addition to its samples. In a scan, the
+	// sample of a stream has at most aheadSample messages, each read by its own request.
 	aheadRead, aheadSample = 2000, 200
 	// scanTimeout is the timeout of a scan.
 	scanTimeout = 20 * time.Second
@@ -116,7 +116,8 @@ func (w *watch) send(kind string, shown any) {
 	}
 }
 
-// overview returns a new overview. The numbers of dead and of due messages are from the last scan.
+// overview returns a new overview. The numbers of due messages are estimates from the last scan. The number of dead
+// letters is that of the last scan, plus the dead letters that the instances have written after it.
 func (w *watch) overview(now time.Time, members []inspect.Member, trouble string) Overview {
 	status := w.cfg.Engine.Status()
 	own := w.cfg.Engine.AnswerOf(status)
