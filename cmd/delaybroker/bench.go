@@ -64,9 +64,9 @@ would restrict the run or disturb another broker, such as DELAY_TARGETS, DELAY_R
   ingest   publish as fast as the server answers; no message becomes due
   pending  messages that wait: memory, and the time until a new broker is ready after a kill
   idle     no messages: the CPU time
-  timers   named timers. They are set, then some are cancelled by entries of the client (cancelled/s) and by requests to
-           the broker (requested/s), and some are moved. All others are due at one instant. In the even phase
-           after that, --timers timers and --rate plain messages are due in each second (even p99 ms, plain p99 ms).
+  timers   named timers. They are set, then some are cancelled by messages of the client (cancelled/s) and by requests
+           to the broker (requested/s), and some are moved. All others are due at one instant. In the even phase after
+           that, --timers timers and --rate plain messages are due in each second (even p99 ms, plain p99 ms).
   rounds   recurring timers, all due at the same instants: --every 10s with --for 20s is two rounds of each
 
 With --beside, the broker and the other sides run in turns, on the same server. The side scheduler is the server's own
@@ -74,10 +74,11 @@ message scheduling. The side pipeline is the minimum for any broker: it reads a 
 due, publishes it with an id and the same headers, and purges delivered messages. In scenarios in which no message
 becomes due, the pipeline only publishes.
 
-Lateness is the time at which the target's stream stored a message, or a plain subscriber received it, minus its due
-time. CPU is the CPU time of the server and of the broker or pipeline for one message, if bench has started them on this
-host. For timers it is the CPU time for one firing, from two seconds before the instant until the processes are idle. If
-a timer arrives after its cancel was acknowledged, it counts as unknown. A missed round counts as lost.
+Lateness is the time at which the target's stream stored a message, or a plain subscriber received it, minus the time
+that the publisher requested. CPU is the CPU time of the server and of the broker or pipeline for one message, if bench
+has started them on this host. For timers it is the CPU time for one firing, from two seconds before the instant until
+the processes are idle. If a timer arrives after its cancel was acknowledged, it counts as unknown. A missed round
+counts as lost.
 
 The columns in ms are lateness, except those that begin with ack or ready. CPU us is the CPU time of server and broker
 together for one message, in microseconds. --wide shows the two separately, and more columns. ack is the time until a
@@ -124,7 +125,7 @@ func (o *benchOptions) addFlags(c *cobra.Command) {
 	f.IntVar(&o.plan.Publishers, "publishers", 0, "number of publishing connections (default 1)")
 	f.StringVar(&o.target, "to", "stream", "target of the messages: a stream, or core subscribers")
 	f.StringVar(&o.otherSides, "beside", "", "other sides to measure in turns: scheduler,pipeline")
-	f.IntVar(&o.plan.Rounds, "rounds", 1, "turns of each side; ratios compare two turns of one round")
+	f.IntVar(&o.plan.Rounds, "rounds", 1, "number of turns of each side; a ratio compares turns with the same number")
 	f.StringVar(&o.compareFile, "compare", "", "compare with an earlier run: a file with the output of --json")
 	f.BoolVar(&o.wide, "wide", false, "show all columns")
 	addCompletion(c, "to", "stream", "core")

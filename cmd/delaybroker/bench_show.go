@@ -18,7 +18,8 @@ import (
 // benchInterval is the interval at which the line of bench is redrawn.
 const benchInterval = 100 * time.Millisecond
 
-// A benchLine shows the progress of bench. On a terminal it redraws one line. Elsewhere it prints a line for each step.
+// A benchLine shows the progress of bench. On a terminal it redraws one line. Elsewhere, and with --json, it prints a
+// line for each step.
 type benchLine struct {
 	app      *app
 	rounds   int
@@ -145,7 +146,7 @@ func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet 
 	return t
 }
 
-// formatFigure formats a number with about three digits.
+// formatFigure formats a number with three digits, or as a whole number with more.
 func formatFigure(n float64) string {
 	switch {
 	case n < 0:

@@ -41,7 +41,7 @@ Delay-Id     the id of a message: the stream that accepted it, the sequence ther
 
 exit codes: 0 done, 1 failed, 2 bad arguments, settings or streams: another try would fail, too`
 
-// run runs the command that args name. The end of ctx stops the command serve.
+// run runs the command that args name.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	a := &app{Printer: terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
@@ -90,8 +90,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.connection.addTo(
 		a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
 	)...)
-	// These commands, for operators, read all settings of a broker. The commands above read those of a client, except
-	// serve.
+	// for operators
 	root.AddCommand(a.connection.addTo(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),

@@ -123,8 +123,8 @@ type progress struct {
 	started bool // update was called before
 }
 
-// update shows that the command has read one more message. Read is the number of messages read so far, and total about
-// the number of all. The caller must call update once for each message.
+// update shows that the command has read one more message. Read is the number of messages read so far. Total is the
+// approximate number of messages to read. The caller must call update once for each message.
 func (p *progress) update(read, total uint64) {
 	if !p.started {
 		p.started = true

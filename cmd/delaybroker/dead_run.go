@@ -72,8 +72,8 @@ func (a *app) showOutcomes(w letterRun, outcomes []inspect.LetterOutcome, comple
 	t.Print()
 }
 
-// exitErr returns the error of a run without a failure, or nil: letters that were left, or no letter with the given
-// ids. The output already reports that error.
+// exitErr returns an error if letters were left, or if no letter has the given ids. The output already reports that
+// error.
 func (w letterRun) exitErr(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Outcome == inspect.LetterLeft {

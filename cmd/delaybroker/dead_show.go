@@ -34,7 +34,7 @@ type letterView struct {
 	LastFailure  time.Time `json:"last_failure,omitzero"`
 	contentView
 	Unreadable string `json:"unreadable,omitempty"`
-	// Unproven is the reason to doubt that a broker wrote the letter. It covers the payload only in the output of show.
+	// Unproven is the reason to doubt that a broker wrote the letter. Only show reads and checks the payload.
 	Unproven string `json:"unproven,omitempty"`
 }
 

@@ -74,7 +74,7 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	return nil
 }
 
-// gather collects the facts for doctor. An unreachable server is a finding too, and not an error.
+// gather collects the facts for doctor. A failure to connect is a finding, and not an error.
 func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	cfg, err := settings.Read()
 	if err != nil {

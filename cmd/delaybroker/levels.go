@@ -47,7 +47,7 @@ state        serving
              newer format: a newer broker created the stream
              broken marks: the metadata of the stream is invalid
              no answer: the server did not answer about the stream
-in/s, out/s  messages that entered and left since the last update, with --watch`,
+in/s, out/s  messages a second that entered and left the lane since the previous update, with --watch`,
 		Example: `  delaybroker levels --watch
   delaybroker levels --watch=500ms --all`,
 		Args: func(cmd *cobra.Command, args []string) error { return o.parseWatch(cmd, args) },
@@ -173,7 +173,7 @@ func laneCells(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.Instance == "":
-	case l.Owner == "", l.Owner == inspect.OwnerReads: // the lane of a pause has no reader, so Owner is empty
+	case l.Owner == "", l.Owner == inspect.OwnerReads: // Owner is empty in the row of the pauses
 		owner = l.Instance
 	default:
 		owner += ": " + l.Instance

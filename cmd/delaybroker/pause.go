@@ -23,8 +23,8 @@ pattern is resumed, even if brokers restart. The wait does not count as an attem
 running instance has confirmed the pause, and sends nothing to these targets. A broker that starts later observes the
 pause too.
 
-Patterns may overlap: a target is paused while at least one paused pattern matches it. The time of Delay-Expires
-continues to run, and is checked when the target is resumed.
+Patterns may overlap: a target is paused while at least one paused pattern matches it. A pause does not extend
+Delay-Expires, which is checked when the target is resumed.
 
 Without a pattern, the command lists the paused patterns with their times and the number of waiting messages.
 
@@ -75,7 +75,7 @@ func (a *app) changePauses(
 		}
 		a.showPauseChange(pattern, c)
 		if err != nil {
-			return fmt.Errorf("%s: the change is stored, but %w", pattern, err)
+			return fmt.Errorf("%s: the change was announced, but %w", pattern, err)
 		}
 		return nil
 	})

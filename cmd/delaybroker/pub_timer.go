@@ -17,7 +17,7 @@ import (
 // timerOptions are the flags of pub for a named timer.
 type timerOptions struct{ key, condition, requestID string }
 
-// change returns the set that the flags request, without the body. It also writes the time of delivery into header.
+// change returns the request that sets the timer, without the body. It also writes the time of delivery into header.
 func (o pubOptions) change(target string, header nats.Header) (change store.Change, err error) {
 	t := o.timer
 	switch {
