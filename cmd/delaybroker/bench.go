@@ -54,8 +54,9 @@ func (a *app) benchCommand() *cobra.Command {
 		Short: "Measure lateness, throughput and cost, and compare with the server's scheduler",
 		Long: `Start a broker, publish delayed messages to it, and measure the arrivals. The server is the one at NATS_URL or
 NATS_CONTEXT, or a temporary one. All streams of the run have their own prefix. The run removes them at its end, and
-removes the streams of earlier runs that were killed. The broker has the settings of the environment, except those that
-would restrict the run or disturb another broker, such as DELAY_TARGETS, DELAY_RATE, DELAY_INSTANCE and DELAY_HTTP_ADDR.
+removes the streams of earlier runs that were killed. The broker has the settings of the environment, except
+DELAY_TARGETS, DELAY_RATE, DELAY_PROVISION, and those that two brokers cannot share, such as DELAY_INSTANCE and
+DELAY_HTTP_ADDR.
 
   steady   messages at a rate: their lateness
   burst    many messages due at one instant: the time until the last arrival

@@ -40,8 +40,8 @@ A letter that cannot be resent is kept, and the output names the remedy:
   the letter has no target, or one that is not       --to <target>, which applies to all selected letters
   allowed
   the request was invalid, so the due time is        --now delivers it immediately, --header 'Delay-Until: <time>' at
-  unknown (all codes except undelivered, expired,    that time
-  too_large and bad_target)
+  unknown (never with the codes undelivered,         that time
+  expired, too_large and bad_target)
   its Delay-Expires has passed                       --drop-expiry, or --header 'Delay-Expires: 10m'
   no seal proves that a broker wrote it, or it has   --unsealed, only for letters that you have checked: a forger
   the code bad_internal                              chooses both content and target

@@ -52,7 +52,7 @@ func newLetterView(l deadletter.Letter) letterView {
 		Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
 		contentView: contentView{Size: l.Size, Headers: l.User, Payload: l.Data},
 	}
-	if l.DueKnown() { // otherwise Due is the time of acceptance
+	if l.DueKnown() { // otherwise Due may be the time of acceptance
 		v.Due = l.Due
 	}
 	if l.Problem != nil {

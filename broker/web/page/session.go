@@ -44,7 +44,8 @@ func (s *session) close() {
 func explain(err error) string {
 	sentence := text.Printable(err.Error(), 300)
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		sentence += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT to another user (see test/permissions/page.conf)"
+		sentence += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT to a user with the permissions in " +
+			"test/permissions/page.conf"
 	}
 	return sentence
 }
