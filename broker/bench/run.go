@@ -19,20 +19,20 @@ const removeTimeout = time.Minute
 // A Host is the environment of a run: its connection, and the processes of its parts.
 type Host struct {
 	Dialer
-	// Command returns the command of a part. The broker of the command must have the prefix Prefix.
+	// Command returns the command of a part. For PartBroker, the command must start a broker with the prefix Prefix.
 	Command func(part Part) *exec.Cmd
 	Server  *Child // nil if another program started the server
 	Prefix  string // see NewPrefix
 	// Replicas returns the number of replicas of the broker's streams. The streams of the run have the same number of
 	// replicas.
 	Replicas func(clustered bool) int
-	Show     func(Progress) // called at each change of the progress, up to some ten times a second
+	Show     func(Progress) // called at each change of the progress
 }
 
-// Progress is the state of a run.
+// Progress is the state of a run. Before the first turn and after the last one, Side and Round are zero.
 type Progress struct {
-	Side     Side // empty between two turns
-	Round    int  // from 1
+	Side     Side
+	Round    int // from 1
 	Activity string
 	// Accepted, Arrived and Count are numbers of messages in the turn. Count includes unpublished messages.
 	Accepted, Arrived, Count int
@@ -174,7 +174,7 @@ func (r *run) show(activity string) {
 	r.host.Show(r.progress)
 }
 
-// load returns the load of the plan for a side. Due is the common due time of all messages, or zero.
+// load returns the load of the plan for a side. If due is zero, the messages have the delays of the plan.
 func (r *run) load(side Side, due time.Time) Load {
 	l := Load{
 		Side: side, Prefix: r.site.names.prefix, Turn: r.turnNumber, Count: r.plan.Count, Size: r.plan.Size,

@@ -80,7 +80,7 @@ var plainDurations = sync.OnceValue(func() map[string]bool {
 	return set
 })
 
-// Message returns a message of the load. Its delay begins at now, a time by the server's clock.
+// Message returns a message of the load. Now is a time by the server's clock.
 func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if l.Verb != "" { // the load changes timers
 		return l.change(n, number)

@@ -25,13 +25,12 @@ type Target interface {
 type StreamTarget struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	// OtherMessages is the total number of messages that the stream has stored or will store and that are no arrivals,
-	// such as schedules. It includes removed messages.
+	// OtherMessages is the number of messages in the whole life of the stream that are no arrivals, such as schedules.
 	OtherMessages int
 }
 
-// Arrived returns the number of arrivals: the stream's last sequence minus OtherMessages. A request for the number of
-// messages by subject would cost the server more.
+// Arrived returns the stream's last sequence minus OtherMessages. This is the number of arrivals if the stream has
+// stored all OtherMessages, and otherwise a lower number.
 func (s StreamTarget) Arrived(ctx context.Context) (int, error) {
 	info, err := s.Stream.Info(ctx)
 	if err != nil {
@@ -65,8 +64,8 @@ func promisedTime(h nats.Header) time.Time {
 	return due
 }
 
-// ReadStream calls read for each message that the stream has on a subject at the call, in order, with the time of its
-// storage.
+// ReadStream reads the messages on a subject of the stream, in order. It ends after the last message that was in the
+// stream at the beginning.
 func ReadStream(
 	ctx context.Context, s jetstream.Stream, subject string, read func(m jetstream.Msg, stored time.Time),
 ) error {

@@ -11,9 +11,9 @@ const (
 	// prepareTime is the time from the beginning of the cost measurement to the due time. A broker prepares firings in
 	// this time.
 	prepareTime = 2 * time.Second
-	// maxCleanUp is the maximum time after the last arrival for which the run waits until the processes are idle.
+	// maxCleanUp is the timeout of the wait for idle processes after the last arrival, in the scenario timers.
 	maxCleanUp = 30 * time.Second
-	// timersPerMove is the number of uncancelled timers for each moved timer.
+	// The load moves one of timersPerMove uncancelled timers.
 	timersPerMove = 10
 )
 
@@ -28,13 +28,13 @@ func (p Plan) movedTimers() int {
 	return (p.Count - p.cancelledTimers()) / timersPerMove
 }
 
-// setupTime returns an estimate of the time in which a slow machine sets, cancels and moves the timers.
+// setupTime returns an estimate of the time in which a slow machine sets all timers and requests half of the cancels.
 func (p Plan) setupTime() time.Duration {
-	const sets, requests = 5_000, 1_000 // per second, on a slow machine; for each set, a broker also publishes a marker
+	const sets, requests = 5_000, 1_000 // per second, on a slow machine
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelledTimers()/2)*time.Second/requests
 }
 
-// instants returns the number of due times that all messages or timers have in common.
+// instants returns the number of rounds of recurring timers, and 1 in the other scenarios.
 func (p Plan) instants() int {
 	if p.Interval == 0 {
 		return 1
@@ -80,7 +80,7 @@ func (p Plan) evenTimers() int    { return int(p.Duration.Seconds() * float64(p.
 func (p Plan) plainMessages() int { return int(p.Duration.Seconds() * float64(p.Rate)) }
 
 // timers sets timers, cancels some, and moves some. Then it measures the lateness and the cost of the uncancelled
-// timers, which have the same due time, and runs the even phase.
+// timers, which have the same due time.
 func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	due := t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond)
 	if result, err = t.setAndChange(ctx, due); err != nil {
@@ -144,7 +144,7 @@ func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, 
 	return result, checkPublished(loaded, due, "a longer --delay")
 }
 
-// evenPhase measures timers that are due one after the other, together with plain messages. The timers have the first
+// evenPhase measures timers that are due at even intervals, together with plain messages. The timers have the first
 // numbers.
 func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 	const margin, sets, delay = 3 * time.Second, 5_000, time.Second // a slow machine sets 5,000 timers per second
@@ -200,8 +200,8 @@ func (t *turn) sleepUntil(ctx context.Context, end time.Time) error {
 	return sleep(ctx, end.Sub(t.serverTime()))
 }
 
-// costWhenIdle waits until the processes are idle, at most until end by the local clock, and returns the cost. After
-// its deliveries, a broker still deletes entries.
+// costWhenIdle waits until the processes are idle, at most until end by the local clock, and returns the cost since
+// start. After its deliveries, a broker still deletes entries.
 func (t *turn) costWhenIdle(ctx context.Context, start usage, count int, end time.Time) (*Cost, error) {
 	// The unit of CPU time in /proc is 10 ms, so maxCPU allows one unit.
 	const interval, maxCPU = 500 * time.Millisecond, 15 * time.Millisecond

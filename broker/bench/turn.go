@@ -13,7 +13,7 @@ import (
 type turn struct {
 	*run
 	side    Side
-	target  Target       // nil for the broker and the pipeline in a scenario that delivers no message
+	target  Target       // nil for the broker and the pipeline in the scenarios ingest and pending
 	sidecar *Child       // the broker or the pipeline; nil if the turn needs neither
 	streams []string     // the streams of this turn, without the streams of the broker
 	core    *subscribers // the target of a plan with plain subscribers; otherwise nil
@@ -136,7 +136,7 @@ func (t *turn) usage() (u usage, err error) {
 	return u, err
 }
 
-// cost returns the CPU time per message since an earlier usage, and the peak memory.
+// cost returns the CPU time per message since start, and the peak memory of the sidecar.
 func (t *turn) cost(start usage, count int) (*Cost, error) {
 	now, err := t.usage()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 const (
 	// pollInterval is the interval at which the run requests the number of arrivals.
 	pollInterval = 100 * time.Millisecond
-	// lossTimeout is the minimum time from the last due time, and from the last arrival, after which missing messages
-	// count as lost.
+	// Missing messages count as lost if more than lossTimeout has passed both after the last due time and after the last
+	// arrival.
 	lossTimeout = 15 * time.Second
-	// duplicateWait is the minimum time between the last arrival and the ledger, in which duplicates may arrive.
+	// duplicateWait is the time for which the run waits for duplicates after the last arrival.
 	duplicateWait = 500 * time.Millisecond
 )
 
@@ -25,12 +25,12 @@ type Wait struct {
 	FirstPlain int           // see Ledger
 	// Arrived is called with the number of arrivals, several times a second. It may be nil.
 	Arrived func(n int)
-	// Complete is called when there are Count arrivals, or when the missing messages are lost. If some arrivals were
-	// duplicates, the wait continues, and calls Complete again. Complete may be nil.
+	// Complete is called when there are Count arrivals, or when the missing messages count as lost. If there are Count
+	// arrivals, but some are duplicates, the wait continues and calls Complete again. Complete may be nil.
 	Complete func() error
 }
 
-// Ledger waits until all messages have arrived, or the missing messages are lost. Then it returns the ledger.
+// Ledger waits until all messages have arrived, or the missing messages count as lost. Then it returns the ledger.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
 		arrived, timedOut, err := w.await(ctx, want)
@@ -55,7 +55,7 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	}
 }
 
-// await waits for the wanted number of arrivals, duplicates included, or until the missing messages are lost.
+// await waits for the wanted number of arrivals, duplicates included, or until the missing messages count as lost.
 func (w Wait) await(ctx context.Context, want int) (arrived int, timedOut bool, err error) {
 	lastArrival := time.Now()
 	for {
