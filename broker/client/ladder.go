@@ -10,12 +10,11 @@ import (
 	"delaybroker/levels"
 )
 
-// If no stream listens on a level's subject, the client does not use that subject for skipTime. It publishes the
-// messages of the level to the intake.
+// If no stream listens on the subject of a guessed level, the client publishes messages with that delay to the intake
+// until skipTime has passed.
 const skipTime = time.Minute
 
-// plainNames returns one name for each duration of levels.PlainDurations: the name in the default ladder, or else the
-// name with the largest unit. In every broker, the stream of a level or the intake listens on each of these names.
+// plainNames maps a duration to the text of its plain duration, if there is one: a minute to 1m, not to 60s.
 var plainNames = sync.OnceValue(func() map[time.Duration]string {
 	names := make(map[time.Duration]string)
 	for _, name := range levels.PlainDurations() {
@@ -27,13 +26,10 @@ var plainNames = sync.OnceValue(func() map[time.Duration]string {
 			names[d] = name
 		}
 	}
-	for _, l := range levels.Default().Levels() {
-		names[l.Delay] = l.Name
-	}
 	return names
 })
 
-// A levelGuess guesses the name of the level that has a delay. A wrong guess costs only a hop or a second publish.
+// A levelGuess guesses the name of the level for a delay. A wrong guess costs only a hop or a second publish.
 type levelGuess struct {
 	mu      sync.Mutex               // guards the fields below
 	names   map[time.Duration]string // level names from Config.Levels or ReadLevels
@@ -80,8 +76,7 @@ func (l *levelGuess) recordMiss(name string, now time.Time) {
 
 // ReadLevels reads the broker's levels from JetStream. They replace Config.Levels. The client needs permission to
 // publish to $JS.API.STREAM.NAMES. If the name of a level is no plain duration, such as 2500s, ReadLevels saves a hop
-// for every message with that delay. After a change of the levels, the due times remain correct, and another call of
-// ReadLevels saves the hops of the new levels.
+// for every message with that delay.
 func (c *Client) ReadLevels(ctx context.Context) error {
 	names := c.policy.Names
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -90,7 +85,7 @@ func (c *Client) ReadLevels(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the levels: %w", err)
 	}
-	var levelNames []string // a retired level has no subject for clients
+	var levelNames []string // without retired levels, which have no subject for clients
 	for _, s := range streams {
 		if level, ok := strings.CutPrefix(s, names.LevelStream("")); ok && s != names.IntakeStream() {
 			levelNames = append(levelNames, level)
