@@ -25,7 +25,7 @@ type Target interface {
 type StreamTarget struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	// OtherMessages is the number of messages in the whole life of the stream that are no arrivals, such as schedules.
+	// OtherMessages counts the messages that are no arrivals, such as schedules, in the whole life of the stream.
 	OtherMessages int
 }
 

@@ -17,13 +17,13 @@ const (
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// The functions in this file send a request to a broker. With a publish, a client can set a series anew or end it. A
-// pause, a resume and a move of a round replace only the pending round; that entry needs a broker's seal.
+// The functions in this file send a request to a broker. Only a broker has the secret for the seal of a message that
+// pauses, resumes or moves a round.
 
 // Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
 // delivered. Pause needs a running broker, and permission to publish to delayctl.timer.pause.<key>.<target>. It returns
-// ErrConflict if no series is set, and ErrBadOption if the timer fires once. After ErrUnanswered the outcome is
-// unknown: call Pause again.
+// ErrConflict if no timer is pending or paused, and ErrBadOption if the timer fires once. After ErrUnanswered the
+// outcome is unknown: call Pause again.
 func (c *Client) Pause(ctx context.Context, key, target string) error {
 	_, err := c.request(ctx, "pause", key, target, "paused", nil)
 	return err

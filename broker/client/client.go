@@ -77,7 +77,7 @@ func (c *Client) publish(ctx context.Context, a address, body []byte, opts []Opt
 	return c.send(ctx, d)
 }
 
-// send publishes a draft. If no stream listens on the draft's subject, send publishes the fallback.
+// send publishes a draft. If no stream listens on the draft's subject, send publishes the fallback, if there is one.
 func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return Receipt{}, err // nothing was published

@@ -17,14 +17,13 @@ const (
 	DefaultTimeout  = 5 * time.Second
 )
 
-// Config has the broker's settings that the client needs. The zero Config is for a broker with the default settings,
-// and works for most other brokers.
+// Config has the broker's settings that the client needs. The zero Config is for a broker with the default settings.
 type Config struct {
 	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 2500s". For a delay that is
-	// not in the list, the client guesses the name of the level. It guesses most names, but not 2500s: such a name in the
-	// list saves a hop. A level that the broker does not have does not affect the due time. See [Client.ReadLevels].
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 2500s". A delay that is not
+	// in the list costs one more hop if its level has a name that is no plain duration, such as 2500s. A level that the
+	// broker does not have does not affect the due time. See [Client.ReadLevels].
 	Levels string
 	// MaxDelay is the broker's DELAY_MAX_DELAY. A longer delay fails with ErrTooFar. Defaults to DefaultMaxDelay.
 	MaxDelay time.Duration

@@ -24,7 +24,7 @@ type address struct {
 	delay         string // the delay as a header value; empty unless from delayAddress
 	due           time.Time
 	callerLevel   bool // the caller named the level
-	schedule      bool // the table of a series determines the due time
+	schedule      bool // the timetable of a series determines the due time
 	err           error
 }
 
@@ -79,7 +79,7 @@ type draft struct {
 	timer    bool    // the request is for a named timer
 	key      string  // the timer's key; empty for a cancel and for MovePending
 	target   string  // the target; empty for a cancel and for MovePending
-	expected *uint64 // the required sequence of the subject's last entry; nil for an unconditional publish
+	expected *uint64 // the required sequence of the subject's last message; nil for an unconditional publish
 }
 
 func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
@@ -121,7 +121,7 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 		return d, nil
 	}
 	d.fallback = &nats.Msg{Subject: a.fallback, Header: settings.header(), Data: body}
-	if !settings.until.IsZero() { // only levels allow this header
+	if !settings.until.IsZero() { // the intake does not allow the header Delay-Until
 		d.fallback.Subject = c.policy.Names.At(message.TimeToken(settings.until), a.target)
 		d.fallback.Header.Del(message.HeaderUntil)
 	}
@@ -194,9 +194,9 @@ func (d *draft) fallsBack(err error) bool {
 	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// answeredBy reports whether an acknowledgement can be the answer to this draft. A client that knows the reply subject
-// can forge an answer. An entry has a higher sequence than the entry that it replaces, and the answer to an entry never
-// reports a duplicate.
+// answeredBy reports whether an acknowledgement can be the answer to this draft of a timer. A client that knows the
+// reply subject can forge an answer. The stored message has a higher sequence than the message that it replaces, and is
+// no duplicate, since a timer's message has no ID.
 func (d *draft) answeredBy(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

@@ -8,25 +8,26 @@ var (
 	// ErrBadTarget is returned when the target is empty, has a wildcard, is too long, or is a subject to which brokers do
 	// not deliver.
 	ErrBadTarget = errors.New("bad target")
-	// ErrBadTime is returned when a level cannot be parsed, a delay is too long for a subject, a time is zero, or Until is
-	// before the end of the level.
+	// ErrBadTime is returned when the broker would not find a valid delay or time in the subject, a time is zero, or Until
+	// is before the end of the level.
 	ErrBadTime = errors.New("bad time")
-	// ErrBadKey is returned when the key of a timer is not one token of printable ASCII.
+	// ErrBadKey is returned when the key of a timer is invalid: see Key.
 	ErrBadKey = errors.New("bad key")
 	// ErrTooFar is returned when the message would be due later than Config.MaxDelay allows.
 	ErrTooFar = errors.New("too far ahead")
-	// ErrBadOption is returned when an option has an invalid value, or cannot be combined with the other options.
+	// ErrBadOption is returned when an option or a parameter is invalid, or not possible for this message or timer.
 	ErrBadOption = errors.New("bad option")
-	// ErrBadHeaders is returned when a header would not reach the target: its name is reserved, or there are too many
-	// headers.
+	// ErrBadHeaders is returned when a header would not reach the target: its name is reserved or not safe, or the headers
+	// are too many or too large.
 	ErrBadHeaders = errors.New("bad headers")
 )
 
 // Errors of a publish or a request. The message is not stored, unless the error is ErrUnanswered or ErrForeign.
 var (
-	// ErrNoBroker is returned when no stream listens on the subject: no broker with Config.Prefix has created its streams
-	// in this account, or the stream has no leader.
-	ErrNoBroker = errors.New("no broker's stream takes the message")
+	// ErrNoBroker is returned for a publish when no stream listens on the subject: no broker with Config.Prefix has
+	// created its streams in this account, or the stream has no leader. It is returned for a request to a broker when no
+	// broker runs, or the broker does not find the stream.
+	ErrNoBroker = errors.New("no broker found")
 	// ErrTooLarge is returned when the message is larger than the stream or the server allows.
 	ErrTooLarge = errors.New("too large")
 	// ErrConflict is returned when a timer does not have the expected generation: it has fired, was replaced or cancelled,
@@ -37,9 +38,10 @@ var (
 	// ErrBusy is returned when too many requests wait at the broker, or JetStream does not answer the broker. The request
 	// has changed nothing. Try again a second later.
 	ErrBusy = errors.New("busy")
-	// ErrUnanswered is returned when the timeout passed without an answer, or the connection was lost. The message may be
-	// stored: publish it again, with its ID. The server also does not answer a user without permission to publish to the
-	// subject. If the connection has reported the missing permission, the error also wraps nats.ErrPermissionViolation.
+	// ErrUnanswered is returned when no answer came before the timeout, the end of the context or the loss of the
+	// connection. The message may be stored: publish it again, with its ID. The server also does not answer a user without
+	// permission to publish to the subject. If the connection has reported the missing permission, the error also wraps
+	// nats.ErrPermissionViolation.
 	ErrUnanswered = errors.New("no answer")
 	// ErrForeign is returned when the answer does not come from a broker's stream: another stream or subscriber listens
 	// on the subject.

@@ -43,8 +43,8 @@ func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 // reports whether the cancel was in time. True means that the pending timer will never be delivered. False means that
 // no timer was pending: it has fired, was cancelled, or was never set.
 //
-// CancelPending needs no running broker, and the permission of [Client.Timer]. It reads and publishes again until the
-// outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call CancelPending again.
+// CancelPending needs the permission of [Client.Timer], but no running broker. It repeats the read and the publish
+// until the outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call CancelPending again.
 func (c *Client) CancelPending(ctx context.Context, key, target string) (cancelled bool, err error) {
 	return c.changeTimer(ctx, key, target, 0, c.cancelEntry)
 }
@@ -80,11 +80,11 @@ func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
 	return &nats.Msg{Subject: e.in.Subject, Header: nats.Header(entry.CancelHeader(e.in.Sequence, token))}, nil
 }
 
-// changeTimer publishes a change of a timer until its outcome is certain, and reports whether the change was made.
-// It changes only the given generation or, if generation is zero, any pending generation. A generation is the sequence
-// of the entry that set the timer. Each call puts a random token into its entry. If the answer is lost, the call finds
-// its entry by the token. It does the same if the stream's old leader has refused an entry that the new leader has
-// stored.
+// changeTimer publishes a change of a timer until its outcome is certain, and reports whether the change was made. It
+// changes only the given generation or, if generation is zero, any pending generation. A generation is the sequence of
+// the entry that set the timer. Each call puts a random token into its entry. After a lost answer, the call finds its
+// entry by the token. If generation is zero, it also finds an entry that a deposed leader of the stream refused, and
+// the next leader stored.
 func (c *Client) changeTimer(
 	ctx context.Context, key, target string, generation uint64,
 	change func(e lastEntry, token string) (*nats.Msg, error),
@@ -124,7 +124,7 @@ func (c *Client) changeTimer(
 			unansweredErr = err
 		case !errors.Is(err, ErrConflict):
 			return false, errors.Join(unansweredErr, err)
-		case generation > 0 && unansweredErr == nil: // without a read, which the user may not be permitted
+		case generation > 0 && unansweredErr == nil: // no read: the user may lack the permission
 			return false, nil
 		}
 		select {

@@ -12,8 +12,9 @@ import (
 // DefaultWindow is the default number of messages that a Publisher has in flight.
 const DefaultWindow = 256
 
-// A Publisher publishes delayed messages without waiting for each answer. It keeps the order of one goroutine's calls.
-// A Publisher is safe for concurrent use. Close waits for the outstanding answers.
+// A Publisher publishes delayed messages without waiting for each answer. It keeps the order of one goroutine's calls,
+// except for a message that it publishes again to the intake. A Publisher is safe for concurrent use. Close waits for
+// the outstanding answers.
 type Publisher struct {
 	client    *Client
 	slots     chan struct{} // one value for each message in flight

@@ -15,7 +15,7 @@ type Receipt struct {
 	Sequence  uint64
 	Duplicate bool // a message with this ID was stored before; the delay of that message applies
 
-	// Due is the due time of the message. While Accepted is zero, Due is an estimate by the clock of this host.
+	// Due is the due time of the message. If Accepted is zero, Due is an estimate by the clock of this host.
 	Due time.Time
 
 	// ID is the message's Delay-Id, and Accepted the time of its storage. [Client.Lookup] sets both.

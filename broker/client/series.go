@@ -58,8 +58,8 @@ func LastRound(t time.Time) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
 }
 
-// Jitter delays each round of a series by a duration below limit, which differs from round to round. So series with the
-// same timetable do not fire at the same moment.
+// Jitter delays each round of a series by a different duration below limit. So series with the same timetable do not
+// fire at the same moment.
 func Jitter(limit time.Duration) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
 }

@@ -19,7 +19,7 @@ import (
 // Key turns a message of Client.In or Client.At into a named timer. The key and the target together identify the timer.
 // Until the timer fires, a client can replace, move and cancel it, even if no broker runs. Receipt.Sequence is the
 // timer's generation. A message with the key and the target of a pending timer replaces the timer, unless IfAbsent or
-// IfGeneration forbids that. The key is one token of printable ASCII, of at most 128 bytes.
+// IfGeneration forbids that. The key is one token of printable ASCII, has at most 128 bytes, and does not begin with _.
 func Key(key string) Option {
 	return func(o *options) { o.timer.key, o.timer.isTimer = key, true }
 }
@@ -41,11 +41,11 @@ func ifGeneration(generation uint64) Option {
 	return func(o *options) { o.timer.expected = &generation }
 }
 
-// Debounce makes further calls with the same key postpone the timer. The timer fires when no call has come for the
-// delay of In, and at the latest when maxWait has passed since the first call of a run. The body of the last call is
-// delivered. MaxWait must be at least the delay. Consecutive calls with Debounce are a run. A call without Debounce, a
-// cancel, a move, or the firing ends the run. [Receipt] and [Timer] ignore maxWait, so their Due may be later than the
-// delivery. Debounce needs Key and In.
+// Debounce makes further calls with the same key postpone the timer. Consecutive calls with Debounce are a run. A call
+// without Debounce, a cancel, a move, or the firing ends the run. The timer fires when no call has come for the delay
+// of In, and at the latest when maxWait has passed since the first call of the run. The body of the latest call is
+// delivered. MaxWait must be at least the delay. [Receipt] and [Timer] ignore maxWait, so their Due may be later than
+// the delivery. Debounce needs Key and In.
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
@@ -183,7 +183,7 @@ func (c *Client) Move(
 type State string
 
 // The states of a timer. An ended timer keeps its state for at least DELAY_TIMER_HISTORY, a minute by default. After
-// the broker has removed its message, its state is StateNone.
+// the broker has removed the timer's message, the state is StateNone.
 const (
 	StateNone      State = "none"    // the timer was never set, or its history is removed
 	StatePending   State = "pending" // the timer can be moved and cancelled
