@@ -37,8 +37,8 @@ type Host struct {
 	Probe           Probe
 	ExposedAddress  string   // address at which other hosts can use the embedded server without authentication, or ""
 	UnknownSettings []string // environment variables that resemble settings, each in a sentence about the variable
-	SkipTrial       bool     // no trial publish: the user may not publish, and the server logs each refusal
-	LoginSetting    string   // the setting to correct if the server refuses the user; if empty, the settings of NATS
+	SkipTrial       bool     // no trial publish, for a user who lacks the permission to publish
+	LoginSetting    string   // advice if the server refuses the user; if empty, doctor names the NATS_ settings
 }
 
 // Probe is the report of a broker on this host over HTTP.
@@ -49,10 +49,10 @@ type Probe struct {
 	Err    error
 }
 
-// A Link is a connection of the broker with its own user.
+// A Link is a connection of the broker for which a setting names a separate user.
 type Link struct {
 	Name    string // "read", "write" or "deliver"
-	Setting string // the setting that names the user of this connection
+	Setting string // the setting that names this user
 	Connect func() (*nats.Conn, error)
 }
 
@@ -63,19 +63,19 @@ type Facts struct {
 	ConnectErr error // if not nil, doctor has no connection, and all facts from NATS are unknown
 
 	connectionFacts
-	account            *jetstream.AccountInfo
-	accountErr         error
-	want               []streams.Spec
-	inspect.StreamList // empty if unknown
-	findErr            error
-	instances          inspect.Instances
-	lanes              inspect.Lanes
-	retrying           []message.Request       // a sample of the messages in the retry lanes
-	codes              map[message.Code]uint64 // number of dead letters by code; empty if unknown
-	clocks             []clockReading
-	keys               []string    // ids of the keys; the first key seals
-	sealCounts         []sealCount // nil if there is only one key
-	trial              trial
+	account    *jetstream.AccountInfo
+	accountErr error
+	want       []streams.Spec
+	inspect.StreamList
+	findErr    error
+	instances  inspect.Instances
+	lanes      inspect.Lanes
+	retrying   []message.Request       // a sample of the messages in the retry lanes
+	codes      map[message.Code]uint64 // number of dead letters by code
+	clocks     []clockReading
+	keys       []string    // ids of the keys; the first key seals
+	sealCounts []sealCount // nil if there is only one key
+	trial      trial
 }
 
 // connectionFacts has the facts about the connection.
@@ -99,8 +99,8 @@ type gatherer struct {
 	names message.Names
 }
 
-// Gather sends all requests, and changes no message and no stream. After a request without an answer, Gather sends the
-// next. Without a list of the streams, Gather omits the requests about lanes.
+// Gather requests the facts from NATS, and changes no message and no stream. A failed request leaves its own facts
+// unknown. If the request for the list of streams fails, all facts about lanes are unknown too.
 func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links []Link) Facts {
 	i := gatherer{inspector, inspector.Policy().Names}
 	f := Facts{
@@ -111,7 +111,7 @@ func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links 
 			name: link.UserOf(i.Conn),
 		},
 	}
-	f.user, _ = askUser(ctx, i.Session) // without an answer, only refusals show the user's permissions
+	f.user = askUser(ctx, i.Session) // without an answer, only refusals show the user's permissions
 	if f.user != nil {
 		f.name = cmp.Or(f.user.User, f.name)
 	}
@@ -132,8 +132,9 @@ func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links 
 	return f
 }
 
-// listSettled returns the streams of the account. A new broker may still be creating its streams. So while streams are
-// missing, listSettled repeats the request until no stream was created for the time inspect.MaxHandover.
+// listSettled lists the streams of the account. A new broker may still be creating its streams. So if streams are
+// missing, and the broker is configured to create them, listSettled repeats the request. It stops when no stream is
+// missing, or when none was created for the time inspect.MaxHandover.
 func (i gatherer) listSettled(ctx context.Context) (list inspect.StreamList, err error) {
 	missing := 0
 	for created := time.Now(); ; {

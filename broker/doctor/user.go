@@ -24,10 +24,11 @@ func (u *userInfo) suffix() string {
 	return fmt.Sprintf(" as %s in account %s", u.User, u.Account)
 }
 
-// askUser requests the session's own user from the server. A server without a system account does not answer. A client
-// that may subscribe to the subject can forge an answer, so askUser returns an error for an answer about another user.
-func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error) {
-	err = s.Ask(ctx, func(ctx context.Context) error {
+// askUser requests the session's own user from the server, and returns nil without a valid answer. A server without a
+// system account does not answer. A client that may subscribe to the subject can forge an answer, so askUser ignores an
+// answer about another user.
+func askUser(ctx context.Context, s *inspect.Session) (user *userInfo) {
+	_ = s.Ask(ctx, func(ctx context.Context) error {
 		m, err := s.Conn.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
 		if err != nil {
 			return err
@@ -36,16 +37,14 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 			Data *userInfo `json:"data"`
 		}
 		if err := json.Unmarshal(m.Data, &answer); err != nil {
-			return fmt.Errorf("decode the own user: %w", err)
+			return err
 		}
-		if name := link.UserOf(s.Conn); answer.Data != nil && name != "" && answer.Data.User != name {
-			return fmt.Errorf("the answer is about user %s and not about %s, so the server has not sent it",
-				answer.Data.User, name)
+		if name := link.UserOf(s.Conn); name == "" || answer.Data != nil && answer.Data.User == name {
+			user = answer.Data
 		}
-		user = answer.Data
 		return nil
 	})
-	return user, err
+	return user
 }
 
 // linkUser describes the user of a link that has its own user.
@@ -71,6 +70,6 @@ func (l Link) ask(ctx context.Context) linkUser {
 		return u
 	}
 	u.inbox = link.Inbox(nc)
-	u.user, _ = askUser(ctx, s) // after an error the user stays unknown
+	u.user = askUser(ctx, s)
 	return u
 }
