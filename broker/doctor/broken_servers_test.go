@@ -59,7 +59,7 @@ var brokenServers = []diagnosis{
 	}}, "storage", Critical, "DELAY_5m is full: ", "raise DELAY_MAX_PENDING_BYTES, and restart the broker"},
 	{situation{name: "the server is full", options: server.Options{ServerName: "n1", JetStreamMaxStore: 64 << 10},
 		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
-		"raise max_file_store of the servers: they accept and move no message"},
+		"raise max_file_store of the servers: until then, they store no message"},
 	{situation{name: "the embedded server is full", options: server.Options{JetStreamMaxStore: 64 << 10},
 		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
 		EmbeddedFullAdvice},
@@ -67,7 +67,7 @@ var brokenServers = []diagnosis{
 		sc.serve()
 		sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "disk", Detail: "takes no data"}}}
 	}}, "storage", Critical, "the broker at http://here/readyz reports: takes no data",
-		"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message"},
+		"free space on the disk of DELAY_EMBEDDED_DIR: until then, the server stores no message"},
 	{situation{name: "the account is full", options: notEmbedded, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStore = 20_000 }))
@@ -150,7 +150,7 @@ func TestDoctorAsAnother(t *testing.T) {
 		detail, advice string
 	}{
 		{"another user", commandsDenied, "all", Fine,
-			"limited differs from the running brokers' user (all), and may not use pause and resume", ""},
+			"limited differs from the running brokers' user (all); the user may not use pause and resume", ""},
 		{"another user, who may not send all requests", infoDenied, "all", Skipped, "doctor may not request $JS.API.INFO",
 			operatorAdvice},
 		{"the broker's user", natstest.DenyPublish("$JS.API.STREAM.PURGE.*"), natstest.LimitedUser, Critical,

@@ -8,8 +8,8 @@ import (
 // Severity is the severity of a finding.
 type Severity int
 
-// The severities. Skipped means that a check had no facts, and that no action is needed. Critical means that messages
-// are late, refused or lost, now or soon.
+// The severities. Skipped means that doctor could not check something, which alone is no fault. Critical means that
+// messages are late, refused or lost, now or soon.
 const (
 	Skipped Severity = iota - 1
 	Fine
@@ -29,12 +29,12 @@ type Finding struct {
 	Detail   string   `json:"detail"`
 	Advice   string   `json:"do,omitempty"`
 
-	// causes has the names of other checks. A critical finding of one of them, if it has no causes itself, explains this
-	// finding. Then this finding is not reported, unless it is Fine or Skipped.
+	// causes has the names of other checks. If one of these checks has a critical finding without causes, doctor does
+	// not report this Warn or Critical finding, a consequence of the critical one.
 	causes []string
 }
 
-// checks has the checks in reading order, each with the name of its findings.
+// checks has the checks in the order of the report. Two checks may have the same name.
 var checks = []struct {
 	name  string
 	check func(Facts) []Finding
@@ -55,8 +55,8 @@ func CheckNames() []string {
 	return slices.Compact(names)
 }
 
-// Findings runs the checks except those in skip, and returns their findings without the consequences of critical
-// findings. A skipped check suppresses no findings of other checks.
+// Findings runs the checks except those named in skip, and returns their findings without the consequences of critical
+// findings.
 func (f Facts) Findings(skip ...string) []Finding {
 	var findings []Finding
 	critical := make(map[string]bool)

@@ -28,8 +28,8 @@ func (r *rules) allows(subject string) bool {
 }
 
 // missingRights returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe
-// to answers. If the user may publish on none of several subjects of a grant, the result has the pattern of the grant
-// instead of the subjects.
+// to answers. If a grant has several subjects and the user lacks them all, the result has the pattern of the grant
+// instead.
 func (p permissions) missingRights(grants []grant, inbox string) []string {
 	var refusals []string
 	for _, g := range grants {
@@ -54,7 +54,7 @@ type grant struct {
 	subjects []string
 }
 
-// grants returns the publish permissions without which these links of the broker do not work, except those for targets.
+// grants returns the permissions to publish that these links of the broker need, except the permissions for targets.
 // The files in test/permissions grant them.
 func (f Facts) grants(names message.Names, links ...string) []grant {
 	var lanes, purged, allStreams, hops, dead, ownersStream, owners, timers []string
@@ -124,7 +124,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	return slices.DeleteFunc(grants, func(g grant) bool { return !slices.Contains(links, g.link) })
 }
 
-// differs reports whether the configuration adds subjects to a stream, or changes its retention time.
+// differs reports whether the configuration adds subjects to a stream, or has another MaxAge above zero for it.
 func (f Facts) differs(stream string) bool {
 	want, wanted := streams.SpecOf(f.want, stream)
 	if !wanted {

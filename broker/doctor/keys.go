@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// maxCounted is the maximum number of messages that countKeys reads of each stream. It reads the oldest messages, which
-// have the older keys.
+// maxCounted is the maximum number of messages that countKeys reads of each stream. It reads the oldest messages,
+// because older keys sealed them.
 const maxCounted = 100_000
 
 // sealCount has the number of messages of a stream by key.

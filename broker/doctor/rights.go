@@ -17,8 +17,8 @@ func checkRights(f Facts) []Finding {
 	if f.ConnectErr != nil || err != nil {
 		return nil
 	}
-	links := []string{"control", "read", "write", "deliver"} // the links that use doctor's own user
-	for _, l := range f.linkUsers {
+	links := []string{"control", "read", "write", "deliver"}
+	for _, l := range f.linkUsers { // doctor uses another user than these links
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
 	grants := f.grants(names, links...)
@@ -27,7 +27,7 @@ func checkRights(f Facts) []Finding {
 			f.checkInstances()...)
 	}
 	if len(f.instances.ProvenAnswers) == 0 && f.isOperator(grants) {
-		return f.checkOtherUser(names, "may not purge a lane as brokers do, and no broker reports its user")
+		return f.checkOtherUser(names, "may purge no lane, unlike a broker, and no broker reports its user")
 	}
 	refusals, skipped := f.sortRefusals(names, grants)
 	var unanswerable []string
@@ -54,8 +54,8 @@ func checkRights(f Facts) []Finding {
 	}
 	if len(unanswerable) > 0 && len(refusals) == 0 {
 		findings = append(findings, finding(Warn,
-			"grant the broker's user these subjects, so that levels and doctor show the lanes' owners",
-			"the broker cannot answer operators: %s", text.ShortList(unanswerable))...)
+			"grant the broker's user these subjects, so that operators and clients get answers",
+			"the broker cannot answer some requests: %s", text.ShortList(unanswerable))...)
 	}
 	if len(f.want) > 0 && f.user != nil && len(refusals) == 0 && slices.Contains(links, "control") &&
 		!f.user.Permissions.Publish.allows(names.PausesRecord()) {
@@ -78,7 +78,7 @@ func checkRights(f Facts) []Finding {
 const maxRights = 600
 
 // operatorAdvice is the advice for requests of doctor that the server refused.
-const operatorAdvice = "run doctor as the operator to check these requests too"
+const operatorAdvice = "run doctor as the operator, who may send these requests"
 
 // usersOf returns the users of the instances, without duplicates. It returns nil if an instance does not report its
 // user.
@@ -117,7 +117,7 @@ func (f Facts) checkInstances() []Finding {
 		}
 		for _, link := range slices.Sorted(maps.Keys(refusals)) {
 			findings = append(findings, finding(Critical, "grant these subjects to the user of that connection",
-				"%s was refused on its connection to %s: %s", text.Printable(a.Instance, maxDetail),
+				"%s was refused on its %s connection: %s", text.Printable(a.Instance, maxDetail),
 				text.Printable(link, maxDetail), text.Printable(text.ShortList(patterns(refusals[link])), maxRights))...)
 		}
 	}
@@ -127,13 +127,13 @@ func (f Facts) checkInstances() []Finding {
 // checkOtherUser checks the permissions of an operator's user for the operator's commands. Such a user should not have
 // the broker's permissions.
 func (f Facts) checkOtherUser(names message.Names, reason string) []Finding {
-	commands := "may use all commands"
+	commands := "the user may use all commands"
 	if f.user == nil {
 		commands = "the server does not report the user's permissions"
 	} else if refusals := f.refusedCommands(names); len(refusals) > 0 {
-		commands = "may not use " + strings.Join(refusals, ", ")
+		commands = "the user may not use " + strings.Join(refusals, ", ")
 	}
-	findings := finding(Fine, "", "%s %s, and %s",
+	findings := finding(Fine, "", "%s %s; %s",
 		text.Printable(cmp.Or(f.name, "this user"), maxDetail), text.Printable(reason, maxDetail), commands)
 	var skipped []string
 	for _, r := range f.refused {
@@ -186,13 +186,15 @@ func (f Facts) checkLinkRights(names message.Names, l linkUser) []Finding {
 	case l.err != nil:
 		return nil
 	case l.user == nil:
-		return finding(Fine, "", "to %s: unknown; grant its user $SYS.REQ.USER.INFO to show them here", l.link)
+		return finding(Fine, "",
+			"the permissions of the %s connection are unknown: grant its user $SYS.REQ.USER.INFO to check them", l.link)
 	}
 	if refusals := l.user.Permissions.missingRights(f.grants(names, l.link), l.inbox); len(refusals) > 0 {
 		return finding(Critical, "grant the user of "+l.setting+" these subjects",
-			"to %s, refused: %s", l.link, text.ShortList(refusals))
+			"the user of the %s connection lacks: %s", l.link, text.ShortList(refusals))
 	}
-	findings := finding(Fine, "", "to %s: all permissions that it needs; targets not checked", l.link)
+	findings := finding(Fine, "",
+		"the user of the %s connection has all permissions that it needs; targets not checked", l.link)
 	if l.link == "read" {
 		findings = append(findings, f.checkReadAhead(l.user.Permissions, "the user of "+l.setting)...)
 	}

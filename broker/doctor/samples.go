@@ -14,7 +14,7 @@ import (
 const (
 	// maxSamples is the approximate number of evenly spaced messages to read of each retry lane.
 	maxSamples = 8
-	// maxSubjects is the maximum number of subjects of dead letters for a count. The answer lists each subject.
+	// With more than maxSubjects subjects, dead letters are not counted: the server's answer would list each subject.
 	maxSubjects = 5000
 )
 

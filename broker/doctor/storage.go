@@ -31,7 +31,7 @@ func checkStorage(f Facts) []Finding {
 	for _, check := range embeddedStorage {
 		if detail := f.Host.Probe.failure(check); detail != "" {
 			findings = append(findings, finding(Critical,
-				"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message",
+				"free space on the disk of DELAY_EMBEDDED_DIR: until then, the server stores no message",
 				"the broker at %s reports: %s", f.Host.Probe.URL, detail)...)
 		}
 	}
@@ -45,7 +45,7 @@ func checkStorage(f Facts) []Finding {
 		}
 	}
 	if f.trial.refusal != "" {
-		advice := "raise max_file_store of the servers: they accept and move no message"
+		advice := "raise max_file_store of the servers: until then, they store no message"
 		if f.serverName == EmbeddedName {
 			advice = EmbeddedFullAdvice
 		}

@@ -20,14 +20,14 @@ const doctorTarget = "delaybroker.doctor"
 type trial struct {
 	known    bool
 	refusal  string
-	subject  string // a subject of a level that the account maps to mappedTo; empty without a mapping
+	subject  string // a subject of a client's request, if the account maps it to mappedTo; empty without a mapping
 	mappedTo string
 }
 
 // try publishes a hop of a broker as a trace: the server performs all checks and stores nothing. No other request shows
-// a full store. A second trace, of a client's publish to a level, shows a subject mapping. A server without tracing
-// would store the message, so try skips old servers. A trace may end at the border of an account, so try also skips a
-// JetStream in another account.
+// that the store of a server is full. A second trace, of a client's publish to a level, shows a subject mapping. A
+// server without tracing would store the message, so try uses only servers that isSecure accepts. A trace may end at
+// the border of an account, so try also skips a JetStream in another account.
 func (i gatherer) try(ctx context.Context, f *Facts) trial {
 	level := writableLevel(f.want, f.Found)
 	if f.apiPrefix != ownAPI || !isSecure(f.version) || level == "" {

@@ -101,7 +101,7 @@ func TestServeAsFourUsers(t *testing.T) {
 		for _, user := range []struct{ name, rights string }{
 			{"control", "the broker does not need this"},
 			{"operator", "operator differs from the running brokers' user (delay-control, delay-deliver, " +
-				"delay-read, delay-write), and may use all commands"},
+				"delay-read, delay-write); the user may use all commands"},
 			{"page", "page differs from the running brokers' user"},
 		} {
 			if o.context("NATS_CONTEXT", user.name); user.name != "control" {
@@ -157,7 +157,7 @@ func TestDoctorOfOperatorWithoutBroker(t *testing.T) {
 	o := newServerWithUsers(t)
 	o.user("operator", "a")
 	d := o.doctor()
-	d.want("rights", "ok", "operator may not purge a lane as brokers do", "may use all commands")
+	d.want("rights", "ok", "operator may purge no lane, unlike a broker", "may use all commands")
 	d.want("lanes", "critical", "no broker reads any of the")
 }
 
@@ -177,9 +177,9 @@ func TestDoctorRightsOfLinks(t *testing.T) {
 		t.Setenv(variable, limited)
 	}
 	d := o.doctor()
-	d.want("rights", "critical", "to read, refused: ", "$JS.API.CONSUMER.CREATE.*.*", "$JS.API.STREAM.MSG.GET.*")
-	d.want("rights", "critical", "to write, refused: Publish to delaydead.>")
-	d.want("rights", "ok", "to deliver: all permissions that it needs")
+	d.want("rights", "critical", "the user of the read connection lacks: ", "$JS.API.CONSUMER.CREATE.*.*", "$JS.API.STREAM.MSG.GET.*")
+	d.want("rights", "critical", "the user of the write connection lacks: Publish to delaydead.>")
+	d.want("rights", "ok", "the user of the deliver connection has all permissions that it needs")
 	d.want("connection", "ok", "to read as limited in account")
 
 	t.Setenv("DELAY_READ_CONTEXT", writeFile(t, "context.json", `{"user": "limited", "password": "wr0ng"}`))
