@@ -7,8 +7,6 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file carries out the steps of messages.
-
 // proceed decides the next step of a message, and carries it out.
 func (w *worker) proceed(f *flight, m moment) {
 	s := nextStep(w.plan, m, f)
@@ -20,7 +18,7 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// setOverdue records the time since which a message is overdue. Any other step keeps the recorded time.
+// setOverdue records the time since which a message is overdue. The steps that are not listed keep the recorded time.
 func (w *worker) setOverdue(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
@@ -87,7 +85,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 }
 
 // destination returns the place at which the message of a timer has arrived. Sent is the answered publish into one of
-// our streams, or nil if the message was delivered to its target or dropped.
+// our streams, or nil if the message was delivered to its target. After role.Drop, Alarm.Arrived ignores the result.
 func destination(sent *publish) role.Destination {
 	switch {
 	case sent == nil:
@@ -100,15 +98,15 @@ func destination(sent *publish) role.Destination {
 	return role.RetryLane
 }
 
-// end removes a message from memory.
+// end removes a message from memory after it has arrived, and tells the cursor.
 func (w *worker) end(f *flight) {
 	if f.timer != nil {
 		w.forgetTimer(f)
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// If the message has moved to wait for a send time, the next commit removes the message: after a crash, a duplicate
-	// would reserve another send time.
+	// A message that has moved to wait for a send time must leave the stream soon: after a crash, a duplicate would
+	// reserve another send time.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Reservation != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
@@ -118,8 +116,8 @@ func (w *worker) end(f *flight) {
 }
 
 // awaitKey handles a message whose seal has an unknown key. Another instance that has just started may have created the
-// key. So the message waits until this instance has read the secrets once more. If the key is still unknown then, or if
-// too many messages wait (maxKeyWaits), the seal counts as forged.
+// key. So the message waits until the Keyring has read the keys again; if all keys are configured, it does not wait. If
+// the key is still unknown then, or if too many messages wait (maxKeyWaits), the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.beginKeyWait(f, local) && !w.engine.Keys.ReadSince(f.keyWait.since, local) {

@@ -10,8 +10,8 @@ const (
 	// A message that is overdue by at least backlogLate counts as long overdue: an outage has probably delayed it. A
 	// smaller lateness may have a harmless cause: the lane was sending earlier messages.
 	backlogLate = time.Second
-	// backlogWait is the time for which due messages wait for messages of other lanes that are due earlier. In a lane with
-	// a delay, they then wait until no overdue message of their own lane was read for another backlogWait.
+	// backlogWait is the time for which due messages wait for messages that are due earlier, first for those of all
+	// lanes, then for those of their own lane: see backlog.
 	backlogWait = time.Second
 	// answerWait is the maximum time for which a lane whose memory is full waits for the answers to its publishes. Most
 	// targets answer within a few milliseconds. A silent target would keep the lane full for five seconds.
@@ -20,12 +20,12 @@ const (
 
 // backlog keeps the order of a lane after an outage. It sends overdue messages by due time, the earliest first:
 //
-//   - Within a level or a retry lane, any number of messages is in order. Usually, a message is due no earlier than the
-//     lane's delay, less the lookahead, after it was stored. So if the last message read was stored at t, every message
-//     that is due before t plus the delay, less the lookahead, has been read. Only such messages are sent, unless the
-//     memory is full. Exceptions are messages from a crowded intake (holdOrSpill), messages that were due when they
-//     moved to their home (rates.go), and messages whose wait in a retry lane is shorter than the lane's delay
-//     (deferStep).
+//   - Within a level or a retry lane, any number of messages is in order. Usually, a message is stored in the lane at
+//     least the lane's delay, less the lookahead, before it is due. So if the last message read was stored at t, every
+//     message that is due before t plus the delay, less the lookahead, has been read. Only such messages are sent,
+//     unless the memory is full. Exceptions are messages from a crowded intake (holdOrSpill), messages that were due
+//     when they moved to their home (rates.go), and messages whose wait in a retry lane is shorter than the lane's
+//     delay (deferStep).
 //   - A lane without a delay, such as the intake, may have messages with any due times, in any order. Only the messages
 //     that the worker reads before it sends the first message are in order. These are as many as fit into memory
 //     (Config.HoldMessages and HoldBytes), and as the worker reads within backlogWait.
@@ -39,12 +39,14 @@ const (
 // also arrives later, if the deliverer returns the message, and the worker stores it in a retry lane.
 //
 // The backlog opens in three cases: a worker begins, no message could be sent, or a long overdue message is read. While
-// the backlog is open, all due messages wait on the wheel, which orders them. The backlog closes when the worker has
-// read all overdue messages and, if one was long overdue, has sent all due messages. After backlogWait, a backlog that
-// has read all overdue messages closes, and so does the backlog of a lane without a delay. Any other backlog leaves the
-// order with other lanes, and closes when no overdue message was read for another backlogWait. A lane without long
-// overdue messages waits for no other lane after it has read all overdue messages. A lane whose memory is full waits
-// for answers, which free memory, for at most answerWait.
+// the backlog is open, all due messages wait on the wheel, which orders them. The backlog closes in three cases:
+//
+//   - The worker has read all overdue messages, and either none was long overdue, or all due messages are sent.
+//   - backlogWait is over, and the worker has read all overdue messages, or the lane has no delay.
+//   - backlogWait is over in any other lane. Then the lane leaves the order with other lanes, and the backlog closes
+//     when no overdue message was read for another backlogWait.
+//
+// A lane whose memory is full waits for answers, which free memory, for at most answerWait.
 type backlog struct {
 	watermark *watermark
 	wake      func() // wakes the loop; may be called from any goroutine

@@ -24,9 +24,9 @@ const (
 	// With a buffer of less than minBuffer bytes, a reader would request each message alone. A buffer of more than
 	// maxBuffer bytes makes no reader faster.
 	minBuffer, maxBuffer = 64 << 10, 1 << 20
-	// maxRequested is the maximum number of bytes that all readers together have requested at a time. Each reader has at
-	// most two requests. After an outage, all lanes read at the same time, and nats-server disconnects a client for which
-	// more than max_pending (64 MiB) waits to be sent.
+	// maxRequested is the maximum number of bytes that all readers together have requested at a time, unless the buffers
+	// have only minBuffer bytes. Each reader has at most two requests. After an outage, all lanes read at the same time,
+	// and nats-server disconnects a client for which more than max_pending (64 MiB) waits to be sent.
 	maxRequested = 48 << 20
 	// The waiting lanes are woken when 1/wakeShare of the shared bytes has become free, and not for each message.
 	wakeShare = 32
@@ -34,12 +34,12 @@ const (
 )
 
 // budget divides the memory of an instance among its lanes. A quarter is for messages that readers have requested and
-// their lanes have not taken yet. The other three quarters are for messages that the lanes hold. One half of these is
-// divided evenly, so that no lane starves another. The other half is shared by the lanes that need more. A lane may
-// need shared bytes for a long time, for example for messages that wait for a silent target. So a lane may take only a
-// part of the free shared bytes, and other lanes can take the other part later.
+// their lanes have not taken yet. The other three quarters are for messages that the lanes hold. Half of the three
+// quarters is divided evenly, so that no lane starves another. The other half is shared by the lanes that need more. A
+// lane may need shared bytes for a long time, for example for messages that wait for a silent target. So a lane may
+// take only a part of the free shared bytes, and other lanes can take the other part later.
 //
-// A lane may exceed its limit by its last message, and by the bodies of due timers (see loadShare).
+// A lane may exceed its limit by one message, and by the bodies of due timers (see loadShare).
 type budget struct {
 	buffer   int   // bytes that a reader may request with one request
 	reserved int64 // bytes that each lane has for itself
@@ -63,11 +63,11 @@ func newBudget(total, lanes int) *budget {
 	return b
 }
 
-// Window returns the maximum number of messages, and of their bytes, that may be on their way to targets: half of the
-// messages and bytes that one lane can hold. The arguments are the settings of the instance, and its number of lanes.
+// Window returns the maximum number of messages, and of their bytes, that may be on their way to targets: half of what
+// one lane can hold. The arguments are the settings of the instance, and its number of lanes.
 func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
 	bytes = newBudget(holdBytes, lanes).Max() / 2
-	return min(holdMessages, bytes/flightOverhead), bytes
+	return min(holdMessages, bytes/flightOverhead), bytes // a lane holds at most twice holdMessages
 }
 
 // Max returns the number of bytes that a lane can hold while the other lanes hold none.
@@ -118,9 +118,9 @@ func (a *account) Set(used int64) {
 	}
 }
 
-// Room reports whether the lane may take another message and still have the given number of bytes free. If Room returns
-// false, the budget wakes the lane after other lanes have returned bytes. If only the lane itself returns bytes, the
-// budget may not wake the lane.
+// Room reports whether the lane may take another message: it has more than the given number of bytes left. If Room
+// returns false, the budget wakes the lane after other lanes have returned bytes. Bytes that only the lane itself
+// returns need not wake it.
 func (a *account) Room(free int64) bool {
 	if a.fits(free) {
 		return true

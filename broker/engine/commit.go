@@ -45,9 +45,9 @@ func (a commitAnswer) handle(w *worker, m moment) {
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
 // drain ends the work on a lane, so that the next owner repeats no delivery unless the grace period is too short. The
-// reader must have stopped. Drain waits for outstanding answers, and for the removal of the entries of timers whose
-// messages have arrived. Then it calls lastCommit. The lease may be released only after drain has returned. Drain takes
-// at most the grace period.
+// reader must have stopped. Drain waits for outstanding answers, and until the entries of settled timers are removed.
+// Then it calls lastCommit. The lease may be released only after drain has returned. Drain takes at most the grace
+// period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
 	w.engine.Deliver.Recall(w)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// After a commit, a lane waits commitShare times as long as the purge and the check before it took, but at least
-	// minCommitInterval and at most maxCommitInterval. With 200,000 distinct targets, one purge takes 12 ms, and delays
-	// the stream's writers.
+	// After a commit, a lane waits for commitShare times the duration of the purge and of the check before the purge, but
+	// at least for minCommitInterval and at most for maxCommitInterval. With 200,000 distinct targets, one purge takes 12
+	// ms, and delays the stream's writers.
 	minCommitInterval = 100 * time.Millisecond
 	maxCommitInterval = 5 * time.Second
 	commitShare       = 50

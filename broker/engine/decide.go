@@ -21,12 +21,12 @@ import (
 //	a delivery ended                afterDelivery
 
 const (
-	// A message may leave a level lookahead before the end of the level's delay, so that the message is on the wheel in
-	// time. The lookahead must be far below the shortest level, so that messages do not circle.
+	// A message may leave a level before the level's delay is over, at most lookahead earlier, so that it is on the wheel
+	// in time. The lookahead must be far below the shortest level, so that messages do not circle.
 	lookahead = 50 * time.Millisecond
 	// hopSlack is the part of the lookahead that the publish of a hop may take. Except in holdOrSpill, a message may hop
-	// into a level only if the level's delay is longer than the remaining time by at most hopSlack. Without hopSlack, a
-	// message with a remaining time of 2h less a millisecond would take six hops.
+	// into a level only if the level's delay is at most the remaining time plus hopSlack. Without hopSlack, a message with
+	// a remaining time of 2h less a millisecond would take six hops.
 	hopSlack = lookahead / 2
 	// newerFormatRetry is the interval at which the worker offers its lane again to an instance that can read a message of
 	// a newer format: see lease.Lease.Decline.
@@ -82,8 +82,8 @@ func nextStep(p plan, m moment, f *flight) step {
 // earliestHop returns the time from which on a message may leave the lane by a hop.
 func earliestHop(p plan, f *flight) leader.Time { return f.storedAt().Add(p.delay - lookahead) }
 
-// staysUntilDue reports whether the remaining time of a message is below the horizon now, or will be below it at the
-// earliest time of a hop.
+// staysUntilDue reports whether the remaining time of a message is at most the horizon plus the lookahead, either now
+// or at the earliest time of a hop.
 func staysUntilDue(p plan, m moment, f *flight) bool {
 	attempt, horizon := f.nextAttempt(), p.ladder.Horizon()+lookahead
 	return attempt.Sub(m.now) <= horizon || attempt.Sub(earliestHop(p, f)) <= horizon

@@ -1,5 +1,5 @@
 // Package engine moves delayed messages from lane to lane and, when they are due, to their targets. Package broker
-// supplies the connections, the leases of the lanes and the streams, and reports the engine's state.
+// supplies the connections, the streams, and the leases of the lanes, and reports the engine's state.
 //
 // # Terms
 //
@@ -12,8 +12,8 @@
 //	flight    a message in memory, from its read until it has arrived
 //	step      the next action on a flight: hold, hop, fire, retry, …
 //	alarm     the state of a named timer in memory; see package timer/role
-//	settled   of a named timer: its message needs no further delivery, and its entries are to be removed
-//	halt      to keep a due message in memory until the closing pause of its target is over
+//	settled   of a named timer: its message needs no further delivery, and its entries in DELAY_TIMERS are to be removed
+//	halt      to keep a due message in memory while a pause of its target ends; see package pause
 //	park      to store a due message in the lane of a pause; see package pause
 //	wheel     the timer wheel on which the messages in memory wait; see package wheel
 //	horizon   the remaining time below which a message waits on the wheel
@@ -42,7 +42,7 @@
 //	apply.go                    carries out the step:
 //	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs messages with long waits
 //	  ├─ hop, retry, dead ────▶ store.go publishes through acks/… into another lane, under our seal
-//	  └─ fire ────────────────▶ fire.go delivers through deliver/… to orders.x, within its rate and its group's share
+//	  └─ fire ────────────────▶ fire.go delivers through deliver/… to orders.x, within its target's rate and room
 //	                              │
 //	decide_store.go            ◀──┤    jsapi/… reads the answer: the message has arrived, or these two files decide
 //	decide_delivery.go         ◀──┘    the next step
@@ -64,7 +64,8 @@
 // Package timer/role decides about a named timer until its firing is stored, and again after its delivery. In between,
 // the timer is a message like any other. timers.go holds the timers of a lane, read_timers.go reads their bodies before
 // they are due, and fire_timer.go carries out their steps. While no due message waits, settle_timer.go removes their
-// entries. timers_lane.go is the lane of their entries. During a burst of firings, this lane does not read: see yield.
+// entries. timers_lane.go is the lane of their entries. During a burst of firings, this lane does not read: see
+// burstFirings.
 //
 // # Decisions
 //
@@ -101,14 +102,14 @@
 //     do not acknowledge. For them, a message counts as delivered if the server has taken it and no refusal comes (see
 //     package deliver). The marker of a timer is also removed when the timer is replaced, cancelled or settled. In all
 //     other cases the message stays in its lane.
-//   - A message hops from a level to another level only when the delay of its level, less the lookahead, has passed.
-//     The lookahead is far below the smallest level, so no message circles. A message that is due earlier, because the
-//     intake was crowded, fires when it is due, or moves to the home of its rate then.
+//   - A message hops from a level to another level only when the delay of its level, less the lookahead of 50 ms, has
+//     passed. The lookahead is far below the smallest level, so no message circles. A message that is due earlier,
+//     because the intake was crowded, fires when it is due, or moves to the home of its rate then.
 //   - The due time travels with the message. Any ladder may continue a chain of hops that another ladder began, so
 //     levels may be added and removed.
 //   - A message fires only with a proof that the clock of the lane's leader has reached the due time: see leader.Clock.
-//     The leader of the first stream stamped the due time. The clocks of leaders are assumed to agree, as NTP keeps
-//     them.
+//     A relative due time counts from a timestamp by the leader of the first stream. The clocks of leaders are assumed
+//     to agree, as NTP keeps them.
 //   - A commit removes only messages that have arrived, and only from the same incarnation of the stream that they were
 //     read from (its history). Before a purge (plainLane.commit and pausedLane.commit, which only carryOut calls), the
 //     lease must be held and the consumer alive (safeToCommit), and the leader must have shown that history within

@@ -36,7 +36,7 @@ const (
 	maxLoggedTargets = 64
 )
 
-// Engine works the lanes that this instance owns. Create an Engine with New; Run does the work.
+// Engine runs a loop for each lane that this instance owns. Create an Engine with New, and start the loops with Run.
 type Engine struct {
 	Config
 	names      message.Names
@@ -47,7 +47,7 @@ type Engine struct {
 	ownsPaused atomic.Bool   // this instance owns the stream of paused messages
 	ready      chan struct{} // see Ready
 
-	Services         // set by Run before the first lane is worked
+	Services         // set by Run before the first loop starts
 	budget   *budget // set by Run
 }
 
@@ -82,9 +82,9 @@ func New(cfg Config) *Engine {
 	}
 }
 
-// Run works the lanes until ctx ends. Then it waits for outstanding answers and commits, so that the next owners repeat
-// no delivery. Run must be called once. Its error joins the errors of the lanes at the end: ErrGrace, and the errors of
-// failed last commits and of failed releases of leases.
+// Run runs the loops until ctx ends. Then each loop waits for outstanding answers, and commits, so that the next owners
+// repeat no delivery. Run must be called only once. Its error joins the errors of the lanes at the end: ErrGrace, and
+// the errors of failed last commits and of failed releases of leases.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
 	e.Services, e.budget = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))
@@ -129,8 +129,8 @@ func (e *Engine) Owns(instance string) bool {
 	})
 }
 
-// works reports whether this instance works the lane of a level. Until Ready's channel is closed, works returns true
-// for every level: this instance may be the only one, and may be about to work the lane.
+// works reports whether this instance runs the loop of a level. Until Ready's channel is closed, works returns true for
+// every level: this instance may be the only one, and may be about to start the loop.
 func (e *Engine) works(l levels.Level) bool {
 	select {
 	case <-e.ready:

@@ -67,7 +67,8 @@ func timerStep(m moment, f *flight, s role.Step) step {
 	panic("bug: unknown step of a timer")
 }
 
-// claim stores the firing of a timer, if the timer's generation is still the last entry of the subject.
+// claim publishes the firing of a timer. The stream stores it only if the timer's generation is still the last entry of
+// the subject. If the timer's last round was missed, there is no firing, and claim removes the timer.
 func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the next owner stores the firing
@@ -78,7 +79,7 @@ func (w *worker) claim(f *flight, m moment) {
 	firing := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if firing == nil {
 		if !w.timers.stream.HasOutcome(f.timer) {
-			w.countMissed(f.timer) // with an outcome, they are counted when the outcome is stored
+			w.countMissed(f.timer) // with an outcome, the rounds are counted when it is stored
 		}
 		w.remove(f)
 		return
@@ -111,7 +112,8 @@ func (e claimAnswered) handle(w *worker, m moment) {
 	w.apply(f, timerStep(m, f, s), m)
 }
 
-// countMissed counts the missed occurrences of a series. The entry that skips them must be stored.
+// countMissed counts the missed rounds of a series. If an entry is to record that they are skipped, the caller waits
+// until the entry is stored, so that no instance counts them twice.
 func (w *worker) countMissed(a *role.Alarm) {
 	w.engine.Tally.MissedRounds.Add(uint64(a.Skipped))
 	a.Skipped = 0

@@ -52,8 +52,9 @@ func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
 func (f *flight) nextAttempt() leader.Time { return leader.At(f.request.NextAttempt()) }
 
 // publish is a message that the worker publishes into one of our streams. Each repetition publishes the same message
-// into the same stream under the same id, so that the stream recognises a duplicate. The worker makes the headers again
-// for each repetition: in memory, they would take more bytes than a small message without its headers.
+// into the same stream under the same id, so that the stream recognises a duplicate; renew changes the id. The worker
+// makes the headers again for each repetition: in memory, they would take more bytes than a small message without its
+// headers.
 type publish struct {
 	kind      stepKind         // hop, retry, park or dead
 	level     levels.Level     // the destination of a hop or a retry
