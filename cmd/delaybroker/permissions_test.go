@@ -177,7 +177,8 @@ func TestDoctorRightsOfLinks(t *testing.T) {
 		t.Setenv(variable, limited)
 	}
 	d := o.doctor()
-	d.want("rights", "critical", "the user of the read connection lacks: ", "$JS.API.CONSUMER.CREATE.*.*", "$JS.API.STREAM.MSG.GET.*")
+	d.want("rights", "critical", "the user of the read connection lacks: ",
+		"$JS.API.CONSUMER.CREATE.*.*", "$JS.API.STREAM.MSG.GET.*")
 	d.want("rights", "critical", "the user of the write connection lacks: Publish to delaydead.>")
 	d.want("rights", "ok", "the user of the deliver connection has all permissions that it needs")
 	d.want("connection", "ok", "to read as limited in account")
