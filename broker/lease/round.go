@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sweepDelay is the minimum time for which the counter of a dead instance stays after the table has lost the instance.
+// sweepDelay is the minimum time between the removal of a dead instance from the table and the removal of its counter.
 const sweepDelay = 10 * time.Second
 
 // round raises the counter, reads the table and the other counters, and acts on them. Sent is the start of the round.
@@ -40,7 +40,7 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 }
 
 // plan sweeps, and sets the time at which the next round must begin. An instance that is alone needs no round, unless
-// it has no table or a lane is free for it.
+// it has no table, or one of its workers waits for a free lane.
 func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	s.sweep(ctx)
 	if s.view.hasTable && !s.hasPeers() && !s.awaitsLane() {
@@ -76,7 +76,7 @@ func (s *Shared) awaitsLane() bool {
 	return false
 }
 
-// sweep removes the counters of dead instances. Its first call after a death chooses the sequence of this instance's
+// sweep removes the counters of dead instances. Its first call after a death notes the sequence of this instance's
 // beat. A later call, after sweepDelay, removes the counters below this sequence. In the meantime each live instance
 // has usually raised its counter, and its new message has a higher sequence.
 func (s *Shared) sweep(ctx context.Context) {

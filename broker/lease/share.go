@@ -62,8 +62,8 @@ func shares(t Table, maxOwners int) map[string]string {
 	return share
 }
 
-// keepOwned leaves each chosen instance its own lanes, up to an even share. It returns the owner of each of these
-// lanes, and their number for each instance.
+// keepOwned lets each chosen instance keep its lanes, up to an even share. It returns the owner of each of these lanes,
+// and their number for each instance.
 func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (share map[string]string,
 	count map[string]int) {
 	share, count = make(map[string]string, lanes), make(map[string]int)

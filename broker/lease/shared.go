@@ -78,7 +78,7 @@ type view struct {
 	membersChanged time.Time
 }
 
-// rounds has the times of past rounds and of the next one.
+// rounds has what Run remembers between rounds.
 type rounds struct {
 	counter      uint64    // this instance's counter
 	beatSequence uint64    // sequence of the counter's message
@@ -89,19 +89,19 @@ type rounds struct {
 	pending      bool      // a round has been requested, and has not run yet
 
 	sweepSequence uint64    // sweep will remove the counters with lower sequences; zero if not determined yet
-	sweepAt       time.Time // when to remove these counters; zero if no instance has died
+	sweepAt       time.Time // when to remove these counters; zero if no other instance has left the table
 }
 
-// outage is a period in which rounds fail. The zero value means no outage.
+// outage is a period in which the connection is up, and rounds fail.
 type outage struct {
-	start    time.Time
-	logLimit ratelog.Limit // of the message that the instances continue without the stream
+	start    time.Time     // zero if there is no outage
+	logLimit ratelog.Limit // for the log message of divideByCalls
 }
 
 // logState limits log messages.
 type logState struct {
 	rounds        failureLog
-	table         ratelog.Limit // of the message that the stored table is not valid
+	table         ratelog.Limit // for the log message of logRejected
 	olderExists   bool          // logged: an older instance has the same name, so this instance stops
 	youngerExists bool          // logged: a younger instance has the same name
 }
@@ -115,7 +115,7 @@ type SharedConfig struct {
 	Create func(context.Context) error
 	// MaxOwners is the maximum number of instances that own lanes; the others are standbys.
 	MaxOwners int
-	// Format is the newest format of messages that this instance reads.
+	// Format is the newest format of messages that this instance can read.
 	Format int
 	// Name is the operator's name for this instance. It is unique, and the same after a restart. If Name is empty, Host
 	// becomes part of the instance's id.
@@ -129,8 +129,7 @@ type SharedConfig struct {
 	// Connected reports whether the connection is up. It must not block: the loop of every lane calls it. The default is
 	// Conn.IsConnected, which blocks while a publish waits for a network that accepts no data.
 	Connected func() bool
-	// Keys prove that an instance of this broker wrote a message. If Keys is nil, messages have no seal, and instances
-	// trust all messages.
+	// Keys make and verify the seals of messages. Without a key, messages have no seal, and instances trust all messages.
 	Keys *message.Keys
 	// Run calls Fail once, with ErrNameInUse, when this instance must stop. It may be nil.
 	Fail func(error)

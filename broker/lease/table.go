@@ -26,7 +26,7 @@ type Instance struct {
 	Name    string   `json:"name,omitempty"`    // the operator's name for the instance, or empty
 	Place   string   `json:"place,omitempty"`   // see SharedConfig; empty if unknown
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
-	Joined  uint64   `json:"joined"`            // rises with each instance that joins
+	Joined  uint64   `json:"joined"`            // higher than that of each instance that joined earlier
 	Lanes   []string `json:"lanes"`             // the lanes that the instance can own, sorted
 	Format  int      `json:"format,omitempty"`  // newest format that the instance reads; zero for an older broker
 }
@@ -117,7 +117,7 @@ func (t Table) drop(id string) {
 	}
 }
 
-// free ends a claim. If cursor is zero, the claim keeps the previous cursor, which is lower and so still correct.
+// free ends a claim. If cursor is zero, the claim keeps its earlier cursor: a cursor that is too low is still correct.
 func (t Table) free(lane string, cursor Cursor) {
 	c := t.Lanes[lane]
 	c.Instance = ""

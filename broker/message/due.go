@@ -59,9 +59,9 @@ func (p Policy) CheckDelay(start, due time.Time) *Problem {
 	return nil
 }
 
-// hasTimePart reports whether a target begins like the part after the dot of a time or duration: "1732060800.123",
-// "1.5s", "…00.000Z", or a large float as Go prints it, "1.732060800123e+09". On delayin and delayat, the broker
-// refuses such a target, because a message to orders.x would go to 123.orders.x.
+// hasTimePart reports whether the first token of a target could be the part after the dot of a time or duration, as in
+// "1732060800.123", "1.5s", "…00.000Z", or a large float as Go prints it, "1.732060800123e+09". On delayin and delayat,
+// the broker refuses such a target, because a message to orders.x would go to 123.orders.x.
 func hasTimePart(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
 	suffix := strings.TrimLeft(first, "0123456789")

@@ -72,7 +72,7 @@ const (
 	HeaderFirst    = "Delay-First"     // the planned time of the first round
 	HeaderPlanned  = "Delay-Planned"   // the planned time of the next round
 	HeaderNext     = "Delay-Next"      // when the next round is due; missing while the series is paused
-	HeaderNextWait = "Delay-Next-Wait" // the earliest time at which the next round may fire
+	HeaderNextWait = "Delay-Next-Wait" // the earliest time at which a round that is caught up may fire
 
 	// For schedules in nats-server's format: on their entries and markers, and on the messages that they produce.
 	HeaderScheduler    = "Delay-Scheduler"     // the schedule's subject; also at the target
@@ -120,7 +120,7 @@ const (
 	maxHeaderBytes = 8 << 10
 )
 
-// timerHeaders are the request headers that only a named timer may have, except for Delay-For: see Policy.due.
+// timerHeaders are the request headers that only a named timer may have, without Delay-For, which Policy.due checks.
 var timerHeaders = []string{
 	HeaderCancel, HeaderWord, HeaderMaxWait,
 	HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderMissed, HeaderLast, HeaderOwner,

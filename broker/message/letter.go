@@ -66,7 +66,7 @@ func (l Letter) DueKnown() bool {
 	return false
 }
 
-// ResentHeader returns the header with which the message goes back into a lane. It has none of the earlier attempts.
+// ResentHeader returns the header with which the message goes back into a lane. The number of attempts is zero again.
 // The Nats-Msg-Id depends only on the letter and the target, so the stream stores repeated resends within the duplicate
 // window only once. No hop has such an id, so if the stream reports a duplicate, the letter was resent before.
 func (l Letter) ResentHeader() Header {

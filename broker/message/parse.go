@@ -79,7 +79,7 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 		return m.Request, problem
 	case addr.Form == FormForeign, addr.Form == FormTimer:
 		return m.Request, Problemf(BadTarget,
-			"the subject %s is not a subject of this broker: remove the subject from the stream %s",
+			"the subject %s does not belong in the stream %s: remove the subject from the stream",
 			Excerpt(in.Subject), in.Stream)
 	}
 	if name := m.Fields.FirstHeader(timerHeaders...); name != "" {

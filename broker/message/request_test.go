@@ -154,7 +154,7 @@ var invalidTimes = []struct {
 	// The subject is not a subject of a broker.
 	{"", message.BadTarget, nil},
 	{"orders.x", message.BadTarget, nil},
-	{"delaytimer.key.orders.x", message.BadTarget, []string{"not a subject of this broker"}},
+	{"delaytimer.key.orders.x", message.BadTarget, []string{"does not belong in the stream"}},
 	{"delaysys.claim.key.orders.x", message.BadTarget, nil},
 	{"delaydead.bad_time.orders.x", message.BadTarget, nil},
 }
