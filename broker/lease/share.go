@@ -33,10 +33,10 @@ func shares(t Table, maxOwners int) map[string]string {
 	chosen := slices.DeleteFunc(members, func(id string) bool { return len(t.Instances[id].Lanes) == 0 })
 	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(len(owned[b]), len(owned[a])) })
 	chosen = chosen[:min(len(chosen), maxOwners)]
-	share, count := keepOwned(t, chosen, owned, len(lanes))
 	if len(chosen) == 0 {
-		return share
+		return nil
 	}
+	share, count := keepOwned(t, chosen, owned, len(lanes))
 	for _, lane := range lanes {
 		if share[lane] != "" {
 			continue
@@ -67,9 +67,6 @@ func shares(t Table, maxOwners int) map[string]string {
 func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (share map[string]string,
 	count map[string]int) {
 	share, count = make(map[string]string, lanes), make(map[string]int)
-	if len(chosen) == 0 {
-		return share, count
-	}
 	// If the lanes do not divide evenly, the first instances of this order may keep base+1 lanes. An instance that owns
 	// more lanes than base+1 has the rank base+1. So its rank stays the same when it releases lanes down to base+1, and
 	// no further lane moves then.
