@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker"
 )
 
-// Member is a running instance with its own status.
+// Member is an instance's answer to the request for its status.
 type Member struct {
 	broker.Answer
 	// Proven is true if the seal proves that a broker wrote the status, or if this program has no secret. Any client that

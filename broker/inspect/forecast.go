@@ -11,24 +11,25 @@ import (
 )
 
 const (
-	// maxBuckets is the maximum number of buckets of a forecast: one day in minutes, or two months in hours.
+	// maxBuckets is the maximum length of a forecast in steps. ParseForecastQuery allows one day with buckets of a minute,
+	// or two months with buckets of an hour.
 	maxBuckets = 1440
 	// smallLane is the maximum number of messages in a small lane. The forecast reads a small lane without first counting
-	// the matching messages, because the count would cost as much as reading.
+	// the messages for the targets of the query, because the count would cost as much as reading.
 	smallLane = 1000
 )
 
 // ForecastQuery has the parameters of a forecast.
 type ForecastQuery struct {
-	Length time.Duration
-	Step   time.Duration // length of a bucket; buckets begin at full minutes or hours
+	Length time.Duration // of the forecast, from now
+	Step   time.Duration // length of a bucket: a minute or an hour
 	Target string        // a pattern; empty for all
-	Sample uint64        // maximum sample of a stream, in messages; zero for maxSample
+	Sample uint64        // maximum sample of a stream, in messages; if zero, maxSample
 	// MaxRead is the maximum number of messages to read, in addition to the samples.
 	MaxRead uint64
 
 	draw    func(n uint64) uint64 // returns a random number below n; if nil, rand.Uint64N
-	maxCuts int                   // maximum number of count requests for all orders; if zero, the constant maxCuts
+	maxCuts int                   // see the constant maxCuts, which is the default
 }
 
 // Forecast is the number of messages due in each interval. It covers the messages that were pending at Time.
@@ -43,7 +44,7 @@ type Forecast struct {
 	Later   Amount   `json:"later"` // due at Until or later
 	// Unreadable messages will become dead letters, or wait for a newer broker that can read them.
 	Unreadable Amount `json:"unreadable"`
-	Unplaced   uint64 `json:"unplaced"` // messages of lanes with an empty sample: their due times are unknown
+	Unplaced   uint64 `json:"unplaced"` // messages with unknown due times: their sample was empty
 
 	Exact bool `json:"exact"`
 	Work
@@ -51,7 +52,7 @@ type Forecast struct {
 	Parts         []Part   `json:"parts"`
 	SilentStreams []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
 	UnreadLanes   int      `json:"unread"`           // lanes without a reader; their messages will be late
-	// HeaderTargets is true if targets may be in a header, which a pattern cannot match.
+	// HeaderTargets is true if messages may have their target in a header. Then no pattern of targets finds them.
 	HeaderTargets bool `json:"header_targets"`
 }
 
@@ -78,7 +79,7 @@ type Bucket struct {
 }
 
 // Forecast returns the number of pending messages by due time. It reads the smallest lanes completely, as far as
-// MaxRead allows. In a larger level, the server counts clients' messages by the times at which they leave the level,
+// MaxRead allows. In the other levels, the server counts clients' messages by the times at which they leave the level,
 // and a sample gives the share of messages that are due after they leave. For all other messages, a sample gives the
 // share in each interval. A message that moves to another lane during the call may be counted twice, or not at all.
 func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast, error) {
@@ -120,8 +121,8 @@ type forecast struct {
 	report  Forecast
 }
 
-// run reads the small lanes, and then the smallest segments of the other lanes, until the budget is used up. It
-// estimates the remaining segments by the order of their level, or from a sample.
+// run reads the small lanes, and then the smallest segments of the other lanes, as far as the budget allows. It
+// estimates the remaining segments.
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
 	lanes, f.report.SilentStreams, f.report.HeaderTargets = f.lanesToRead(v)

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// maxCuts is the maximum number of count requests for all orders of a forecast. Each of them determines one number of
-// an order.
+// maxCuts is the maximum number of count requests that bisect sends for a forecast.
 const maxCuts = 300
 
 // A cut is the time at which a bucket begins or ends. An order has, for each cut, the number of the messages that
@@ -57,7 +56,8 @@ func (o *order) gaps() (gaps []gap) {
 	return gaps
 }
 
-// bisect halves the gaps of all orders, the widest first, until no gap is left, or for at most maxRequests requests.
+// bisect halves the gaps of all orders, the widest first, until no gap contains messages, or maxRequests requests were
+// sent.
 func (f *forecast) bisect(ctx context.Context, orders []*order, maxRequests int) error {
 	for maxRequests > 0 {
 		var gaps []gap
@@ -95,8 +95,8 @@ func (f *forecast) bisectGap(ctx context.Context, g gap) error {
 }
 
 // departures returns the number of messages that leave the level in each slot: before the first cut, between two cuts,
-// and from the last cut on. It spreads the messages between two known numbers evenly over their slots. They may all
-// leave in one slot, so the maximum error of a slot is the number of messages counted in the other slots.
+// and from the last cut on. Between two known numbers, it spreads the messages evenly over the slots. In fact all of
+// these messages may leave in one slot, so the maximum error of a slot is what the other slots got.
 func (o *order) departures() []estimate {
 	estimates := make([]estimate, 0, len(o.remaining)-1)
 	low := 0

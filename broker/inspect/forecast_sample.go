@@ -10,20 +10,19 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// The limits of a stream's sample, in messages and bytes. The server sends the bodies too, so the sample of a stream
-// with large messages is smaller.
+// The size of a stream's sample. The server sends the bodies too, so a sample of large messages has fewer messages.
 const (
-	maxSample      = 2000
-	minSample      = 50
-	maxSampleBytes = 32 << 20
+	maxSample      = 2000     // messages, unless ForecastQuery.Sample is set
+	maxSampleBytes = 32 << 20 // estimated from the average size of the stream's messages
+	minSample      = 50       // messages, even if they exceed maxSampleBytes
 )
 
 // A sample counts randomly chosen messages of one stream.
 type sample struct {
-	deferred  []uint64 // published by clients to a level, and due after they leave it, or unreadable; by slot
 	onTime    uint64   // published by clients to a level, and due at the time when they leave it
-	others    []uint64 // all other messages, by slot
-	unrelated uint64   // messages without a target, such as the list of pauses, or for another target
+	deferred  []uint64 // the other messages that clients published to a level: due later, or unreadable; by slot
+	others    []uint64 // all other pending messages, by slot
+	unrelated uint64   // counted in segment.messages, but not pending, or for another target
 }
 
 // A sampleKey identifies a sample of a stream, or of only the schedules in the stream.
@@ -99,8 +98,7 @@ func (t tally) addOrder(o *order, counts sample) {
 }
 
 // sample draws one random sequence from each of n equal parts of a stream, so all sequences have almost the same
-// probability. It ignores a sequence without a message, and a message for another target. It requests each message from
-// the leader, without a consumer.
+// probability. It ignores a sequence without a message. It uses no consumer.
 func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	l := segment.Lane
 	if _, done := f.samples[segment.sampleKey()]; done {
@@ -119,7 +117,7 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		// HeadersOnly prevents the check of the seal, because this program may lack the secret.
+		// Without the body, no seal is checked: this program may lack the secret.
 		messages[k].Data, messages[k].HeadersOnly = nil, true
 		return err
 	}); err != nil {
@@ -150,7 +148,7 @@ func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 	}
 	r, problem, ok := f.parser.pending(l, in)
 	switch client := l.Kind == streams.Level && a.Form == message.FormLevel; {
-	case !ok && l.Kind == streams.Level: // a marker: the lane of timers counts its timer
+	case !ok && l.Kind == streams.Level: // the marker of a timer, which is counted in the lane of timers
 	case !ok:
 		s.unrelated++
 	case !client:

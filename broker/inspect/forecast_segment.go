@@ -38,7 +38,7 @@ type segment struct {
 	Lane
 	pass
 	ordered    bool   // a message is due when it leaves the lane, unless a header has a later time
-	hasMarkers bool   // the segment may contain markers
+	hasMarkers bool   // the segment may contain markers of timers: see pending_timers.go
 	messages   uint64 // number of messages, without markers
 	headers    uint64 // number of messages and markers: the headers to read
 }
@@ -182,8 +182,8 @@ func scanError(stream string, err error) error {
 	return nil
 }
 
-// fanOut calls f for each number below n, at most maxConcurrent at a time, and returns the first error. After an error
-// it starts no further call.
+// fanOut calls f with each number below n, at most maxConcurrent at a time. The first error ends the context of the
+// other calls. If ctx has ended, fanOut returns its cause, otherwise the first error.
 func fanOut(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(maxConcurrent)

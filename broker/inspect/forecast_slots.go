@@ -11,7 +11,7 @@ type slots struct {
 	cuts []time.Time // the beginning of the first bucket, then the end of every bucket
 }
 
-// newSlots returns slots whose buckets begin at full minutes or hours. The first bucket begins now.
+// newSlots returns slots whose first bucket begins now. The other buckets begin at full minutes or hours.
 func newSlots(now time.Time, query ForecastQuery) slots {
 	s := slots{cuts: []time.Time{now}}
 	until := now.Add(query.Length)

@@ -42,7 +42,7 @@ func (i *Inspector) configure() (err error) {
 func (i *Inspector) Config() broker.Config { return i.cfg }
 
 // Policy returns the broker's policy without its limit of attempts: an operator's shell seldom has the broker's
-// setting. After [Inspector.ReadKeys] the policy has the secrets that the streams store.
+// setting. Without [Inspector.ReadKeys] the policy has only the configured secrets.
 func (i *Inspector) Policy() message.Policy {
 	p := i.streams.Policy()
 	p.Attempts = nil

@@ -25,7 +25,7 @@ const (
 	askInterval = 250 * time.Millisecond
 )
 
-// The maximum durations of transient states of a lane. A longer state is reported.
+// The time for which askInstances waits for the end of a transient state of a lane.
 const (
 	// MaxHandover is the maximum time without an owner during a handover between two instances.
 	MaxHandover = time.Second

@@ -11,15 +11,16 @@ import (
 // JournalReport describes the holes in the result of a search in the journal.
 type JournalReport struct {
 	journal.Report
-	// WithoutJournal has the names of the running instances that keep no journal.
+	// WithoutJournal has the names of the running instances that keep no journal. It is nil if the interval of the query
+	// ended before the search.
 	WithoutJournal []string
 }
 
-// Complete reports whether the journal has a record of each message that ended in the interval of the query.
+// Complete reports whether the result has all records that the query selects, and WithoutJournal is empty.
 func (j JournalReport) Complete() bool { return j.Report.Complete() && len(j.WithoutJournal) == 0 }
 
 // Journal searches the records of deliveries and dead letters. It calls found for each matching record, in the order in
-// which the records were stored. If the stream of the journal does not exist, it returns journal.ErrNoJournal.
+// which the records were stored. If the stream of the journal does not exist, Journal returns journal.ErrNoJournal.
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
 ) (JournalReport, error) {
@@ -58,7 +59,7 @@ func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	return now, Cause(ctx, err)
 }
 
-// journal opens the journal. Call ReadKeys before a search. States may be nil, as in journal.Config.
+// journal opens the journal. Call ReadKeys before a search.
 func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	return journal.Open(journal.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
@@ -72,7 +73,7 @@ type journalWriters struct {
 }
 
 // askWriters requests the state of the journals before a search. Only a sealed answer proves that an instance runs. If
-// no sealed answer arrives, the running instances are unknown. If the request has no subscriber, no instance runs.
+// no sealed answer arrives, the running instances are unknown, unless the request has no subscriber: then none runs.
 func (i *Inspector) askWriters(ctx context.Context) journalWriters {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()

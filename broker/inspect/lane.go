@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// FullShare is the minimum share of its limit that a full stream or a full account uses. From this share on, the
-	// server may refuse the next large message.
+	// A stream or an account that uses FullShare of its limit counts as full: the server may refuse the next large
+	// message.
 	FullShare = 0.98
 	// minOverdue is the minimum lateness of an overdue message. A message with less lateness may be delivered
 	// already, because a broker removes messages some time after their delivery.
@@ -35,15 +35,15 @@ const (
 	Retiring State = "retiring"     // not in the configuration
 	Newer    State = "newer format" // a newer broker created the stream
 	Missing  State = "missing"
-	Foreign  State = "foreign" // the stream with this name does not belong to this broker
-	Broken   State = "broken marks"
+	Foreign  State = "foreign"      // the stream with this name does not belong to this broker
+	Broken   State = "broken marks" // the stream's metadata is invalid
 	Full     State = "full"
 	Silent   State = "no answer"
 	TooNew   State = "waits for a newer broker" // the lane's owner cannot read some of its messages
 )
 
 // newerMessage is the error of a lane whose first message needs a newer broker.
-const newerMessage = "written by a newer broker; waits for a newer broker"
+const newerMessage = "the first message was written by a newer broker, and waits for one"
 
 // Lane describes a stream of a broker at the time of a snapshot.
 type Lane struct {
@@ -60,11 +60,11 @@ type Lane struct {
 	State   State    `json:"state"`
 	Error   string   `json:"error,omitempty"` // the reason for unknown fields
 
-	Info       *jetstream.StreamInfo `json:"-"` // nil if the stream is missing, or its leader did not answer
+	Info       *jetstream.StreamInfo `json:"-"` // nil if the stream is missing or foreign, or did not answer
 	UnknownKey bool                  `json:"-"` // this program lacks the secret that sealed the first message
 
 	spec   streams.Spec
-	format int // format of the first message; zero if a client wrote it, or if it is unknown
+	format int // format of the first message; zero if it is a client's message, or unknown
 }
 
 // Head describes the first message of a lane.
@@ -96,7 +96,7 @@ func (l *Lane) setInstance(table lease.Table, err error) {
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	if l.Owner == NoOwner && l.Instance != "" {
-		l.Owner = OwnerUnknown // not NoOwner: after a death of this instance, the table would have another owner
+		l.Owner = OwnerUnknown // if this instance had died, the table would name another
 	}
 }
 
@@ -113,7 +113,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	l.Pending, l.Bytes = l.Info.State.Msgs, l.Info.State.Bytes
 	if l.Kind == streams.Timers && l.Pending > 0 {
 		if _, err := i.api.Last(ctx, l.Stream, i.names.TimersCursor()); err == nil {
-			l.Pending-- // the cursor
+			l.Pending-- // the cursor is a record of the broker
 		}
 	}
 	if l.State == Serving && IsFull(l.Info) {
@@ -140,7 +140,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 // report its newest format. Then unreadable assumes the newest format of this program.
 func (l Lane) unreadable(format int) bool { return format > cmp.Or(l.Format, message.Format) }
 
-// formatOf returns the format of a broker's message, and zero for a client's message.
+// formatOf returns the format of a broker's message. It returns zero for a client's message, or without a format.
 func (i *Inspector) formatOf(in message.Incoming) int {
 	switch i.names.Parse(in.Subject).Form {
 	case message.FormHop, message.FormRetry, message.FormPaused:

@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Lanes is a snapshot of all lanes, in the order in which messages pass them. The dead letters are last.
+// Lanes is a snapshot of all lanes, sorted by [streams.CompareLanes]. The dead letters are last.
 type Lanes struct {
 	Time   time.Time `json:"time"` // by the server's clock, or without any answer by the local clock
 	Lanes  []Lane    `json:"lanes"`
@@ -33,7 +33,7 @@ const noLeader = "the stream has no leader"
 
 // StreamList is the result of listing the streams of the account.
 type StreamList struct {
-	Found      []streams.Spec // the broker's streams, by their metadata
+	Found      []streams.Spec // the broker's streams, recognized by their metadata
 	Infos      map[string]*jetstream.StreamInfo
 	Leaderless []string // names of the streams without a leader
 }

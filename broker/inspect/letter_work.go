@@ -84,13 +84,13 @@ type LetterOutcome struct {
 	Outcome string `json:"did"` // resent, removed, left or gone
 	Letters int    `json:"letters"`
 	Reason  string `json:"why,omitempty"`
-	Number  uint64 `json:"number,omitempty"` // sequence of one of these letters
+	Number  uint64 `json:"number,omitempty"` // sequence of one of these letters; zero unless Outcome is left
 }
 
-// Work runs Do on the letters of the query. Work ends when all letters are done, when Do or the query fails, or when
-// the context stop ends. In each case Work starts no further operation, and waits for the operations in progress, so
-// that no letter remains in two streams. Work returns the outcomes so far, successes first. The error is the failure,
-// or the cause of stop if stop has ended.
+// Work runs Do on the letters of the query. Work ends when all letters are done, when the query fails, when Do fails
+// for another reason than the letter, or when the context stop ends. In each case Work starts no further operation, and
+// waits for the operations in progress, so that no letter remains in two streams. Work returns the outcomes so far,
+// successes first. The error is the failure, or the cause of stop if stop has ended.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Letters are the dead letters of a broker. All their times are by the clock of the broker's server.
+// Letters are the dead letters of a broker.
 type Letters struct {
 	*deadletter.Store
 	Opened time.Time // time of the call of Inspector.Letters, by the server's clock

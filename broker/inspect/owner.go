@@ -32,7 +32,7 @@ const (
 	OwnerWaits   Owner = "later"   // the owner's memory is full, or has all messages that are due soon
 	OwnerStopped Owner = "stopped" // the owner cannot read the lane now, or may no longer own the lane
 	NoOwner      Owner = "nobody"  // no instance owns the lane
-	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
+	OwnerUnknown Owner = "unknown" // the owner may be an instance that did not answer
 )
 
 // fillOwner sets the reader's state from the sealed status of the instance that claims the lane. If no sealed status
@@ -92,8 +92,8 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	})
 }
 
-// table reads the instances' table of owners. The table is empty if there is no such stream or table, or if the
-// stream has a newer format.
+// table reads the instances' table of owners. The table is empty if its stream or the record of the table is
+// missing, or if the stream has a newer format.
 func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Table, error) {
 	owners, ok := streams.SpecOfKind(found, streams.Owners)
 	if !ok || owners.Format > streams.Format {

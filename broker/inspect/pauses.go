@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// confirmTimeout is the timeout for the instances' confirmations of a new list. Within this time, a dead instance
-	// leaves the table of owners.
+	// confirmTimeout is the timeout for the instances' confirmations of a new list of pauses. Within this time, a dead
+	// instance leaves the table of owners.
 	confirmTimeout = 12 * time.Second
 	// maxChanges is the maximum number of attempts to change the list while other clients change it.
 	maxChanges = 10
 )
 
 var (
-	// ErrPausesUnsupported is returned if a running instance does not support pauses. Such an instance would deliver to
+	// Pause returns ErrPausesUnsupported if a running instance does not support pauses. Such an instance would deliver to
 	// paused targets.
 	ErrPausesUnsupported = errors.New("a running broker is too old for pauses: upgrade it first")
 	// ErrUnconfirmed is returned if instances have not confirmed the new list within the timeout.
@@ -56,7 +56,7 @@ type PauseChange struct {
 	Pauses      []Pause  `json:"paused"`          // the current list
 	Confirmed   []string `json:"told"`            // instances that confirmed the list
 	Unconfirmed []string `json:"untold"`          // instances that may run without having confirmed the list
-	NotStored   string   `json:"error,omitempty"` // the failure to store the list, which the instances follow anyway
+	NotStored   string   `json:"error,omitempty"` // why the list was not stored; the instances follow it anyway
 }
 
 // pauseStore returns the store of the list of pauses, with the secrets that the Inspector has read so far.
@@ -167,8 +167,8 @@ func (i *Inspector) changePauses(
 	return result, nil
 }
 
-// An announcement is one change of the list of pauses in progress: it stores the new list, sends it to the instances,
-// and collects their answers.
+// An announcement is one change of the list of pauses: it stores the new list, sends it to the instances, and collects
+// their answers.
 type announcement struct {
 	*Inspector
 	found       []streams.Spec

@@ -100,7 +100,7 @@ type ListEnd struct {
 	Read          uint64    `json:"read"`             // number of headers read
 	Truncated     bool      `json:"short"`            // the list ended because Read reached the maximum
 	SilentStreams []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
-	// HeaderTargets is true if targets may be in a header, which a pattern cannot match.
+	// HeaderTargets is true if messages may have their target in a header. Then no pattern of targets finds them.
 	HeaderTargets bool `json:"header_targets"`
 }
 
@@ -131,8 +131,8 @@ func (c Cursor) compare(w PendingMessage) int {
 	return cmp.Or(c.Due.Compare(w.position), strings.Compare(c.ID, w.ID))
 }
 
-// Pending returns the matching messages of all lanes by due time. The list has no gap, except for messages that moved
-// to another lane during the call.
+// Pending returns the matching messages of all lanes by due time. The list may lack messages that moved to another lane
+// during the call.
 func (i *Inspector) Pending(ctx context.Context, query PendingQuery) (PendingList, error) {
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {

@@ -14,15 +14,16 @@ import (
 const (
 	// listBatch is the number of headers in one request to a lane. A list often needs only a few messages of each lane.
 	listBatch = 100
-	// maxLateArrival is the maximum time by which a hop may arrive late in a level. If a hop arrives still later, its
-	// position in the list is not exact.
+	// A hop may be due up to maxLateArrival before it leaves its level. If it is due still earlier, its position in the
+	// list is not exact.
 	maxLateArrival = time.Minute
 )
 
-// A source reads one lane for a merge. A message in a level is due when it leaves the level, or later. Only a hop that
-// arrived late in its level is due before it leaves. The position of a message in the list is its due time. In a level,
-// the position is at the earliest maxLateArrival before the message leaves. The other lanes are not sorted by due time
-// as a whole, so the merge reads all their messages before it lists the first message of any lane.
+// A source reads one pass of a lane for a merge. A message in a level is due when it leaves the level, or later. Only a
+// hop that arrived late in its level is due before it leaves. The position of a message in the list is its due time, or
+// without a due time the time at which it was stored. In a level, the position is at the earliest maxLateArrival before
+// the message leaves. The other lanes are not sorted by due time as a whole, so the merge reads all their messages
+// before it lists the first message of any lane.
 type source struct {
 	Lane
 	pass
@@ -40,7 +41,8 @@ type merge struct {
 	minDue, maxDue time.Time // zero for no bound
 	sources        []*source
 	unlisted       pendingHeap // messages that were read, and not yet listed
-	// listed has the ids of the listed messages, which the merge may read again in another lane, and of replaced timers.
+	// listed has the ids of the listed messages, which the merge may read again in another lane, and of replaced and ended
+	// timers.
 	listed map[string]bool
 	timers map[string]string // id of the latest set of a timer, by subject
 	result PendingList

@@ -14,7 +14,7 @@ import (
 )
 
 // changeTimeout is the timeout for one change of a stream. It exceeds jsapi.Timeout because a command does not repeat a
-// change. The server compares each pair of the intake's 2,600 subjects, which takes a busy server some seconds.
+// change. The server compares each pair of the intake's subjects, of which there are over a thousand.
 const changeTimeout = 30 * time.Second
 
 // A Change is a change of one stream.

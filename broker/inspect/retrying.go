@@ -30,10 +30,10 @@ const (
 
 // RetryGroup describes the messages with one target and one state.
 type RetryGroup struct {
-	Target   string     `json:"target"` // empty for the messages that came after the first maxGroups groups
+	Target   string     `json:"target"` // empty for messages of further groups, after maxGroups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refusals of the message with the fewest attempts left
+	Attempts int        `json:"attempts"`                   // refusals of the message with the fewest remaining attempts
 	Allowed  int        `json:"attempts_allowed,omitempty"` // maximum number of attempts of that message
 	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest next attempt in the group
 	ID       string     `json:"id,omitempty"`               // Delay-Id of the message with the earliest next attempt

@@ -10,7 +10,7 @@ import (
 )
 
 // runSpans are the spans of time before now that Runs searches in turn, until one contains enough runs. Zero is the
-// whole journal, which usually contains far more than the last runs of one schedule.
+// whole journal, which usually contains far more than the latest runs of one schedule.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
 // Run is a completed round of a schedule.
@@ -25,15 +25,15 @@ type Run struct {
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// Runs are the last runs of a schedule, the newest first.
+// Runs are the latest runs of a schedule, the newest first.
 type Runs struct {
 	Runs []Run `json:"runs"`
-	// Complete is true if the journal has every record since the oldest run. If Runs has fewer runs than the limit,
-	// Complete is true only if the whole journal is complete.
+	// Complete is true if the journal has every record from the oldest of these runs on. If Runs has fewer runs than the
+	// limit, Complete is true only if the whole journal is complete.
 	Complete bool `json:"runs_complete"`
 }
 
-// Runs searches the journal for the last runs of a series, identified by its generation. Limit is at least 1. A round
+// Runs searches the journal for the latest runs of a series, identified by its generation. Limit is at least 1. A round
 // whose message is in retry is not a run yet. If the stream of the journal does not exist, Runs returns
 // journal.ErrNoJournal.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {

@@ -24,7 +24,7 @@ import (
 const (
 	// searchBatch is the number of headers between two checks of ProgressInterval.
 	searchBatch = 1000
-	// ProgressInterval is the time between two reports of progress.
+	// ProgressInterval is the minimum time between two reports of progress.
 	ProgressInterval = 2 * time.Second
 	// leaderSkew is the assumed maximum difference between the clocks of two leaders. By these clocks, a message may be
 	// stored in its second lane before it was accepted.
@@ -76,8 +76,9 @@ func (r *MessageRef) match(id string) bool {
 }
 
 // Where searches for one message: in the stream that accepted it, in the journal if there is one, and then in the lanes
-// in the order in which messages pass them. So a message that moves to another lane during the search is found. Where
-// reads at most maxRead messages of the lanes. It calls progress every ProgressInterval, with an estimate of the total.
+// in the order in which messages pass them. So it usually finds a message that moves to another lane meanwhile. Where
+// reads about maxRead messages of the lanes at most. It calls progress every ProgressInterval, with an estimate of the
+// total.
 func (i *Inspector) Where(
 	ctx context.Context, r MessageRef, maxRead uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
@@ -118,7 +119,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 		if err == nil && in.At.Equal(s.ID.At) {
 			stored = &in
 			if r, problem := entry.ParseAny(s.Policy(), in); problem != nil || r.NextAttempt().After(v.Time) {
-				return s.describeStored(in, v), nil // not due, so not delivered
+				return s.describeStored(in, v), nil // unreadable, or not due: not delivered
 			}
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {

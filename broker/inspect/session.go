@@ -60,7 +60,7 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	return s, nil
 }
 
-// retryingClient is a JetStream client that repeats its requests by [jsapi.Retry].
+// retryingClient is a JetStream client that repeats two of its requests by [jsapi.Retry].
 type retryingClient struct{ jetstream.JetStream }
 
 func (r retryingClient) Stream(ctx context.Context, name string) (s jetstream.Stream, err error) {

@@ -167,7 +167,7 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	if _, err := o.js.PublishMsg(t.Context(), o.sealed(msg)); err != nil {
 		t.Fatal(err)
 	}
-	const newer = "written by a newer broker; waits for a newer broker"
+	const newer = "the first message was written by a newer broker, and waits for one"
 	if l := o.laneOf("DELAY_5s"); l.Error != newer || l.HeadDeadCode != "" || !l.HeadDue.IsZero() {
 		t.Errorf("got %+v, want only %q", l, newer)
 	}
