@@ -52,7 +52,7 @@ type Forecast struct {
 	Parts         []Part   `json:"parts"`
 	SilentStreams []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
 	UnreadLanes   int      `json:"unread"`           // lanes without a reader; their messages will be late
-	// HeaderTargets is true if messages may have their target in a header. Then no pattern of targets finds them.
+	// HeaderTargets is true if messages may have their target in a header. No pattern of targets finds these messages.
 	HeaderTargets bool `json:"header_targets"`
 }
 

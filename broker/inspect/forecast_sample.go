@@ -98,7 +98,7 @@ func (t tally) addOrder(o *order, counts sample) {
 }
 
 // sample draws one random sequence from each of n equal parts of a stream, so all sequences have almost the same
-// probability. It ignores a sequence without a message. It uses no consumer.
+// probability. It ignores a sequence without a message.
 func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	l := segment.Lane
 	if _, done := f.samples[segment.sampleKey()]; done {

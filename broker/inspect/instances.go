@@ -46,7 +46,7 @@ const (
 type Instances struct {
 	Refusal       error          // the error of the request, such as the server's refusal; nil if there was none
 	Answers       []stats.Answer // answers to all requests, the latest request first
-	LatestAnswers []stats.Answer // answers to the last request
+	LatestAnswers []stats.Answer // answers to the latest request
 	// ProvenAnswers has the newest sealed answer of each instance. Only a holder of a known secret can write one. If this
 	// program has no secret, every answer counts as sealed.
 	ProvenAnswers []stats.Answer
@@ -182,9 +182,9 @@ func (i *Inspector) askAll(
 	})
 }
 
-// askAll sends a request, and passes the answers to take until take returns false, for answerTimeout, and at most
-// maxAnswers. If send is nil, askAll requests the status. NoSubscriber is true if the server has no subscriber for the
-// request; then err is nil.
+// askAll sends a request, and passes the answers to take until take returns false. It waits for at most answerTimeout,
+// and passes at most maxAnswers answers. If send is nil, askAll requests the status. NoSubscriber is true if the server
+// has no subscriber for the request; then err is nil.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,
 	take func(*nats.Msg, stats.Answer) (more bool),

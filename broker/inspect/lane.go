@@ -113,7 +113,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	l.Pending, l.Bytes = l.Info.State.Msgs, l.Info.State.Bytes
 	if l.Kind == streams.Timers && l.Pending > 0 {
 		if _, err := i.api.Last(ctx, l.Stream, i.names.TimersCursor()); err == nil {
-			l.Pending-- // the cursor is a record of the broker
+			l.Pending-- // the cursor of the timers' owner is no message
 		}
 	}
 	if l.State == Serving && IsFull(l.Info) {

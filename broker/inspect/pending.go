@@ -100,7 +100,7 @@ type ListEnd struct {
 	Read          uint64    `json:"read"`             // number of headers read
 	Truncated     bool      `json:"short"`            // the list ended because Read reached the maximum
 	SilentStreams []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
-	// HeaderTargets is true if messages may have their target in a header. Then no pattern of targets finds them.
+	// HeaderTargets is true if messages may have their target in a header. No pattern of targets finds these messages.
 	HeaderTargets bool `json:"header_targets"`
 }
 

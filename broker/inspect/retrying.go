@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// ErrNoRetryLane is returned if the query begins in a retry lane that does not exist.
+// ErrNoRetryLane is returned if the query begins in a retry lane that does not exist or did not answer.
 var ErrNoRetryLane = errors.New("the retry lane does not exist")
 
 // RetryState is the reason why a message is in a retry lane.
@@ -30,7 +30,7 @@ const (
 
 // RetryGroup describes the messages with one target and one state.
 type RetryGroup struct {
-	Target   string     `json:"target"` // empty for messages of further groups, after maxGroups
+	Target   string     `json:"target"` // empty for messages of further groups, beyond maxGroups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
 	Attempts int        `json:"attempts"`                   // refusals of the message with the fewest remaining attempts
