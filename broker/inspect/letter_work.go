@@ -27,8 +27,8 @@ var advice = []struct {
 	err    error
 	action string
 }{
-	{deadletter.ErrMarker, "the timer is still in the timers' stream and fires from there; if delaybroker doctor reports " +
-		"timers whose secret the brokers do not have, add that secret to DELAY_SECRET; then run delaybroker dead rm"},
+	{deadletter.ErrMarker, "the timer is still in the timers' stream and fires from there; if delaybroker doctor " +
+		"reports timers whose secret the brokers do not have, add that secret to DELAY_SECRET; then run delaybroker dead rm"},
 	{deadletter.ErrUnproven, "see delaybroker dead show; --unsealed delivers the message"},
 	{deadletter.ErrNoTarget, "name one with --to"},
 	{deadletter.ErrForbidden, "allow this target, or name another with --to"},
