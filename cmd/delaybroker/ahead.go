@@ -32,12 +32,12 @@ func (a *app) aheadCommand() *cobra.Command {
 ±  the maximum error of the number, in 95 of 100 cases; a number without it is exact
 
 The command reads the smallest lanes completely, up to --most headers in all, so their numbers are exact. In a larger
-level, messages of clients leave in the order in which they were stored, so the server counts them. It needs at most 300
-counts for all levels. The command estimates all other messages from a sample of up to 2000 messages of each large lane.
+level, messages of clients leave in the order in which they were stored, so the server counts them, in at most 300
+requests. The command estimates all other messages from a sample of up to 2000 messages of each large lane.
 
 The forecast does not include messages that are published later, refusals, waits for a rate, or Delay-Expires. A message
-that moves to another lane during the forecast may be counted twice, or not at all. The order of a level is exact only
-as far as the clocks of the servers that led its stream agreed.
+that moves to another lane during the forecast may be counted twice, or not at all. The counts of a level are exact only
+if the clocks of the servers that led its stream agreed.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker ahead

@@ -122,7 +122,7 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 		return err
 	}
 	if cfg.Embedded == nil {
-		return errors.New("bug: bench has a server although the settings name one")
+		return errors.New("bug: bench starts a server although the settings name one")
 	}
 	dir, err := os.MkdirTemp("", "delaybroker-bench-")
 	if err != nil {

@@ -19,7 +19,7 @@ const defaultWatch = "2s"
 
 // levelsOptions are the flags of levels.
 type levelsOptions struct {
-	every time.Duration // zero means once
+	every time.Duration // zero without --watch
 	all   bool          // show idle lanes too
 }
 

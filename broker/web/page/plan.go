@@ -75,7 +75,7 @@ type planData struct {
 	Cutoff         time.Time `json:"before,omitzero"` // the letters must have become dead letters before this time
 	Count          uint64    `json:"count,omitempty"` // number of objects that the action would change
 	Expiry         time.Time `json:"until,omitzero"`  // when the plan expires
-	IdempotencyKey string    `json:"word,omitempty"`  // for a change of one timer: a second change with this key has no effect
+	IdempotencyKey string    `json:"word,omitempty"`  // not with All: a second change of a timer with this key has no effect
 	Shell          string    `json:"shell,omitempty"` // the equivalent shell command
 }
 

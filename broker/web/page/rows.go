@@ -139,12 +139,12 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	return answer{line.String(), l}, err
 }
 
-// timer returns the state of one timer. For a schedule, it also returns the last runs.
+// timer returns the state of one timer. For a schedule, it also returns the newest runs.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
 	view := struct {
 		store.Answer
-		*inspect.Runs        // the last runs of a schedule; nil if they cannot be read
+		*inspect.Runs        // the newest runs of a schedule; nil if they cannot be read
 		Trouble       string `json:"trouble,omitempty"` // why the runs cannot be read
 	}{}
 	var err error
