@@ -45,8 +45,8 @@ type Inbox struct {
 }
 
 // token is the last part of a reply subject, and the only proof that an answer belongs to a publish. A recipient of a
-// message knows the inbox and the token of that message. If it publishes to a stream with a forged reply subject, the
-// server sends the stream's answer there. So a token must not reveal another token.
+// message knows the inbox and the token of that message. A recipient can also choose the reply subject of its own
+// publish to a stream, and the server sends the stream's answer there. So a token must not reveal another token.
 type token [16]byte
 
 const tokenChars = 22
