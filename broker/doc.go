@@ -6,7 +6,7 @@
 // other terms of the protocol are in PROTOCOL.md of package message.
 //
 //	broker.go     makes the parts, runs them, and stops them in order
-//	links.go      wakes the engine after an outage of a connection, and checks leases and consumers after one of JetStream
+//	links.go      wakes the engine after an outage of a connection, and checks consumers after one of JetStream
 //	leaser.go     makes the leaser, which decides which instance owns a lane
 //	pauses.go     stops deliveries to paused targets
 //	control.go    answers requests about timers and schedules
