@@ -14,7 +14,7 @@ const (
 	// stabilityTime is the time for which the set of instances must not change before a lane moves between live
 	// instances.
 	stabilityTime = 5 * time.Second
-	// maxWrites is the maximum number of attempts to write the table in one round. An attempt fails if another message was
+	// maxWrites is the maximum number of successive attempts to write the table. An attempt fails if another message was
 	// stored on the table's subject since the read, and a client may store a hundred such messages a second.
 	maxWrites = 30
 )
@@ -60,9 +60,10 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 	}
 }
 
-// reconcile ends the leases of lanes that the table gives to another instance, and renews the grace. Then it ends the
-// leases of stuck workers, and sends a tick to each other worker that needs one: if there are other instances, or if
-// Held has returned false. Sent is the time at which this instance sent its beat.
+// reconcile ends the leases that contradict the table, and renews the grace, which then counts from sent, the start of
+// the round. A provisional lease (taken in an outage) ends only if the lane's owner in the table is alive and does not
+// disown the lane. Then reconcile ends the leases of stuck workers. It sends a tick to the other workers if there are
+// other instances, if Held has returned false, or if the grace had ended.
 func (s *Shared) reconcile(sent time.Time) {
 	previous := s.grace.Load()
 	s.mu.Lock()
@@ -102,8 +103,8 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether the last call of an instance does not list a lane that the instance owns in the table. A call
-// older than livenessTimeout does not count. The caller holds the lock.
+// disowns reports whether the last call of an instance is younger than livenessTimeout and does not list the lane. The
+// caller holds the lock.
 func (s *Shared) disowns(id, lane string) bool {
 	c, known := s.state.calls[id]
 	_, listed := c.OwnedLanes[lane]
@@ -149,8 +150,8 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// endReleased ends the leases of releases. The table shows that the lanes are free. In an outage, the next call of this
-// instance shows that, because it does not list the lanes.
+// endReleased ends the leases that the releases give up. The table already shows that the lanes are free. In an outage,
+// the next call of this instance shows it by not listing the lanes.
 func (s *Shared) endReleased(releases []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

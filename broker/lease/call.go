@@ -7,15 +7,15 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// call is a message between instances that no stream stores. A call announces a change of the table, asks which
-// instances are alive, or answers that question. It proves that its sender is alive, even if a client's message hides
-// the sender's counter. A call also lists the sender's lanes: while the stream is unusable, the instances divide the
-// lanes by these lists.
+// call is a message from an instance to all others. No stream stores it. A call announces a change of the table, asks
+// which instances are alive, or answers that question. It proves that its sender is alive, even if a client's message
+// hides the sender's counter. A call also lists the sender's lanes: while the stream is unusable, the instances divide
+// the lanes by these lists.
 type call struct {
 	ID       string `json:"id"`
 	Beat     uint64 `json:"beat"`             // the sender's counter
 	Question bool   `json:"ask,omitempty"`    // every live instance must answer
-	Answer   bool   `json:"answer,omitempty"` // the answer to a question; the table has not changed
+	Answer   bool   `json:"answer,omitempty"` // the answer to a question; it announces no change
 	HasTable bool   `json:"knows,omitempty"`  // the sender has read or created a valid table
 
 	OwnedLanes    map[string]uint64 `json:"owns,omitempty"`  // the epoch of each claim; zero for a lane without a claim
@@ -95,7 +95,7 @@ func (s *Shared) ask(now time.Time) {
 	}
 }
 
-// call adds this instance's id, counter and lanes to a call, and sends the call.
+// call raises this instance's counter, adds the counter, the id and the lanes of this instance to c, and sends c.
 func (s *Shared) call(c call) {
 	s.rounds.counter++
 	c.ID, c.Beat, c.HasTable, c.OwnedLanes = s.self.id, s.rounds.counter, s.view.hasTable, make(map[string]uint64)

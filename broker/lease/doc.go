@@ -92,20 +92,20 @@
 // table in which the lane belongs to the instance, no other owner can exist.
 //
 // While rounds fail, instances send calls, which list their lanes. After 15 s, which is longer than an election, or
-// after 5 s of errFull, they use these lists in place of the table. Each instance keeps the lanes that only its own
-// calls list. A lane that no call lists goes to one of the instances whose calls arrive, by the usual shares (see
-// divideByCalls). So even an instance that starts in a full account delivers, although it cannot enter itself in the
-// table. Without deliveries the account would stay full. As soon as the instance can write the table, it enters those
-// of its lanes that have no live owner in the table.
+// after 5 s if the stream is full, they use these lists in place of the table. Each instance keeps the lanes that only
+// its own calls list. A lane that no call lists goes to one of the instances whose calls arrive, by the usual shares
+// (see divideByCalls). So even an instance that starts in a full account delivers, although it cannot enter itself in
+// the table. Without deliveries the account would stay full. As soon as the instance can write the table, it enters
+// those of its lanes that have no live owner in the table.
 //
 // A lease does not end when Held returns false. If the instance can beat again, and is still the owner in the table, it
 // continues with all its messages in flight, and causes no duplicates. Without a release, a lease ends only by the
 // table, by a call of another instance in an outage, or because its worker is stuck.
 //
 // While there are other instances, each worker must also receive a tick after every good round (Ticks). A worker that
-// does not receive the tick within 5 s loses its lane, even if the rest of the process runs. A separate goroutine for
-// the ticks would keep the lane of a stuck worker. After Held has returned false, the next tick shows that the worker
-// may call Held again.
+// does not receive the tick within 5 s loses its lane, even if the rest of the process runs. A separate goroutine that
+// received the ticks would keep the lane of a stuck worker. After Held has returned false, the next tick shows that the
+// worker may call Held again.
 //
 // An instance that is alone does not raise its counter. It renews a sign of life every 2 s, in memory only. It acts
 // only while it is connected and this sign is less than 4 s old. Otherwise it may have missed a call, so it reads the
@@ -142,7 +142,7 @@
 //	  server down          no delivery, no move; same leases afterwards   TestServerAway
 //	  same name            the younger stops                              TestSameNameStops,
 //	                                                                      TestSameNameWithoutCalls
-//	  same place           both share, the younger without a place        TestSamePlaceByMistake
+//	  same place           both own lanes, the younger without place      TestSamePlaceByMistake
 //	stream full            every instance keeps its lanes                 TestAloneInOutage, TestSeveralInOutage (full)
 //	  one dies             its lanes move within 12 s, by calls           TestCrashInOutage (full)
 //	  one stops            its lanes move by calls; no error              TestStopInOutage (full)

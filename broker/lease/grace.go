@@ -10,7 +10,7 @@ const (
 	// counter, which is later. So the instance stops before it is replaced.
 	livenessTimeout = 5 * time.Second
 	// outageTimeout is the time for which the instances wait for a stream that fails. After that time they continue
-	// without the stream: see divideByCalls. An election takes at most 9 s. For a full stream, the time is
+	// without the stream: see divideByCalls. An election times out after at most 9 s. For a full stream, the time is
 	// livenessTimeout.
 	outageTimeout = 15 * time.Second
 	// signInterval is the interval at which an instance that is alone renews its own sign of life.
@@ -32,10 +32,9 @@ func (i instant) elapsed(now instant) time.Duration {
 
 // grace determines how long an instance may act on its leases without a new good round.
 type grace struct {
-	beatSentAt instant // time of the last good beat; if alone, of the last sign of life; in an outage: see divideByCalls
+	beatSentAt instant // time of the last good beat; if alone, of the last sign of life; in an outage: see handleFailure
 	alone      bool
-	// attemptStart is the start of the last attempt to beat. It is nil if the attempt succeeded, or if the grace has
-	// ended since the last good beat.
+	// attemptStart is the start of the last attempt to beat that failed before the grace ended; nil after a good beat.
 	attemptStart *instant
 }
 

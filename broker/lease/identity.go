@@ -56,9 +56,9 @@ func (s *Shared) checkIdentities() {
 			s.state.leaving = true
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
-				since := time.Unix(0, i.Started).UTC().Format(time.RFC3339)
-				s.cfg.Fail(fmt.Errorf("%w, %q: %s runs since %s, so this instance stops; "+
-					"give each instance a unique name, or give none a name", ErrNameInUse, i.Name, id, since))
+				start := time.Unix(0, i.Started).UTC().Format(time.RFC3339)
+				s.cfg.Fail(fmt.Errorf("%w, %q: %s started at %s, so this instance stops; "+
+					"give each instance a unique name, or give none a name", ErrNameInUse, i.Name, id, start))
 			}
 		}
 	}

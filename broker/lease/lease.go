@@ -78,7 +78,7 @@ func (l *sharedLease) Release(ctx context.Context, cursor Cursor) error {
 	}
 }
 
-// stuck reports whether the worker has left a tick in the channel for livenessTimeout.
+// stuck reports whether a tick has been in the channel for livenessTimeout.
 func (l *sharedLease) stuck(now instant) bool {
 	if len(l.ticks) == 0 {
 		return false

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Leaser grants lanes to one instance. Each lane has one caller, its worker.
+// Leaser grants lanes to one instance. Only the worker of a lane calls Acquire for the lane.
 type Leaser interface {
 	// Run takes part in the division of lanes until ctx ends, and then leaves. A Leaser need not grant a lease before Run
 	// is called. The workers must release their leases before ctx ends.
@@ -25,9 +25,9 @@ type Leaser interface {
 type Lease interface {
 	// Cursor returns the position at which the previous owner stopped.
 	Cursor() Cursor
-	// Held reports whether this instance owns the lane now. The worker calls Held in its loop, before each delivery and
-	// each commit. If Held returns false before Done is closed, for example because the connection was lost, it may return
-	// true again: see Ticks.
+	// Held reports whether this instance may act as the owner of the lane now. The worker calls Held in its loop, before
+	// each delivery and each commit. If Held returns false before Done is closed, for example because the connection was
+	// lost, it may return true again: see Ticks.
 	Held() bool
 	// Ticks returns a channel that has a value about once a second while there are other instances, and when Held may
 	// return true again. The worker must receive the values in its loop; a worker that receives none counts as stuck, and
@@ -45,8 +45,8 @@ type Lease interface {
 
 // Cursor is the position in a lane up to which an owner has worked.
 type Cursor struct {
-	// Next is the lowest undelivered sequence, or zero for the first sequence of the stream. A replica that lags may still
-	// show messages below Next, which were purged.
+	// Next is the lowest sequence that the next owner reads, or zero for the first sequence of the stream. A replica that
+	// lags may still show messages below Next that were purged.
 	Next uint64
 	// Created is the time of creation of the stream that Next refers to. In a stream created at another time, the same
 	// sequence is another message.
