@@ -34,8 +34,9 @@ type Progress struct {
 	Side     Side
 	Round    int // from 1
 	Activity string
-	// Accepted, Arrived and Count are numbers of messages in the turn. Count includes unpublished messages.
-	Accepted, Arrived, Count int
+	Accepted int // number of accepted messages of the current load
+	Arrived  int // number of arrivals
+	Count    int // Plan.Count
 }
 
 // run is the state of one call of Run. It is not safe for concurrent use.

@@ -82,7 +82,7 @@ var plainDurations = sync.OnceValue(func() map[string]bool {
 
 // Message returns a message of the load. Now is a time by the server's clock.
 func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
-	if l.Verb != "" { // the load changes timers
+	if l.Verb != "" { // a load of timers
 		return l.change(n, number)
 	}
 	delay := l.Delays[number%len(l.Delays)].messageDelay(number)

@@ -13,7 +13,7 @@ const (
 	prepareTime = 2 * time.Second
 	// maxCleanUp is the timeout of the wait for idle processes after the last arrival, in the scenario timers.
 	maxCleanUp = 30 * time.Second
-	// The load moves one of timersPerMove uncancelled timers.
+	// The load moves one in timersPerMove uncancelled timers.
 	timersPerMove = 10
 )
 

@@ -26,7 +26,7 @@ type Wait struct {
 	// Arrived is called with the number of arrivals, several times a second. It may be nil.
 	Arrived func(n int)
 	// Complete is called when there are Count arrivals, or when the missing messages count as lost. If there are Count
-	// arrivals, but some are duplicates, the wait continues and calls Complete again. Complete may be nil.
+	// arrivals, but some are duplicates or unknown, the wait continues and calls Complete again. Complete may be nil.
 	Complete func() error
 }
 
@@ -51,7 +51,7 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 		if timedOut || ledger.Arrived() == w.Count {
 			return ledger, nil
 		}
-		want = arrived + 1 // some arrivals were duplicates
+		want = arrived + 1 // some arrivals were duplicates or unknown
 	}
 }
 

@@ -50,10 +50,11 @@ func (c *Client) Fire(ctx context.Context, key, target, token string) error {
 }
 
 // Postpone adds a duration to the due time of a timer, or of the pending round of a series, and returns the new due
-// time. A negative duration makes the timer due earlier. The timer keeps its body. Postpone needs a running broker,
-// unlike [Client.MovePending], and permission to publish to delayctl.timer.move.<key>.<target>. It returns ErrConflict
-// if no timer is pending, and ErrBadOption for a paused series. After ErrUnanswered, call Postpone again with the same
-// token (see [Client.Fire]): the broker does not add the duration twice, unless the timer was changed in between.
+// time. A negative duration makes the timer due earlier. The timer keeps its body. Unlike [Client.MovePending],
+// Postpone needs a running broker. It needs permission to publish to delayctl.timer.move.<key>.<target>. It returns
+// ErrConflict if no timer is pending, and ErrBadOption for a paused series. After ErrUnanswered, call Postpone again
+// with the same token (see [Client.Fire]): the broker does not add the duration twice, unless the timer was changed in
+// between.
 func (c *Client) Postpone(
 	ctx context.Context, key, target string, shift time.Duration, token string,
 ) (due time.Time, err error) {

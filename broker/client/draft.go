@@ -69,7 +69,7 @@ func (c *Client) levelAddress(target, level string) address {
 	return a
 }
 
-// A draft is a request that the client has checked with the broker's parser.
+// A draft is a checked request.
 type draft struct {
 	msg          *nats.Msg
 	fallback     *nats.Msg // the request for the intake if no stream listens on the subject of msg, or nil

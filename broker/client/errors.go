@@ -53,6 +53,6 @@ var (
 	ErrConfig = errors.New("bad client configuration")
 	// ErrClosed is returned when the Publisher is closed. The message was not published.
 	ErrClosed = errors.New("the publisher is closed")
-	// ErrGone is returned by Lookup when the message is no longer in its first stream: it was moved or delivered.
+	// ErrGone is returned by Lookup when the message is not in its first stream, for example after its delivery.
 	ErrGone = errors.New("the message is no longer in its first stream")
 )

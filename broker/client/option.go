@@ -72,7 +72,7 @@ func ID(id string) Option {
 func Expires(wait time.Duration) Option {
 	return func(o *options) {
 		if wait < 0 {
-			o.refuse("Expires %s: want a positive duration", wait)
+			o.refuse("Expires %s: want no negative duration", wait)
 		}
 		o.brokerHeader.Set(message.HeaderExpires, levels.FormatDuration(wait))
 	}

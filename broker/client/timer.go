@@ -69,15 +69,15 @@ func (c *Client) timerAddress(a address, o *options) address {
 		o.timer.generateKey()
 	}
 	n := o.timer
-	switch table := firstSeriesHeader(o.brokerHeader); {
+	switch seriesHeader := firstSeriesHeader(o.brokerHeader); {
 	case !n.isTimer && n.expected != nil:
 		o.refuse("IfAbsent and IfGeneration need Key")
-	case !n.isTimer && table != "":
-		o.refuse("%s needs Key: only a named timer recurs", table)
+	case !n.isTimer && seriesHeader != "":
+		o.refuse("%s needs Key: only a named timer recurs", seriesHeader)
 	case n.debounced && (!n.isTimer || a.delay == ""):
 		o.refuse("Debounce needs Key and In: each call postpones the timer by the delay")
-	case table != "" && !n.recurs:
-		o.refuse("%s needs Every or Cron", table)
+	case seriesHeader != "" && !n.recurs:
+		o.refuse("%s needs Every or Cron", seriesHeader)
 	case n.recurs && n.cancelable:
 		o.refuse("Cancelable is not for a recurring timer, whose generation changes: use Key, and end it with CancelAny")
 	case a.schedule && !(n.isTimer && n.recurs):
