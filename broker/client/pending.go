@@ -74,8 +74,6 @@ type lastEntry struct {
 	entry entry.Entry
 }
 
-func (e lastEntry) pending() bool { return e.entry.PendingOrPaused() }
-
 func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
 	return &nats.Msg{Subject: e.in.Subject, Header: nats.Header(entry.CancelHeader(e.in.Sequence, token))}, nil
 }
@@ -105,7 +103,7 @@ func (c *Client) changeTimer(
 				return false, errors.Join(unansweredErr, err)
 			case readLast.entry.Token == token:
 				return true, nil
-			case !readLast.pending(), generation > 0 && readLast.in.Sequence != generation:
+			case !readLast.entry.PendingOrPaused(), generation > 0 && readLast.in.Sequence != generation:
 				return false, unansweredErr
 			}
 		}
