@@ -116,6 +116,7 @@ func (k seriesWriter) sendRequests() {
 	err = k.c.Fire(context.Background(), "once", "shop.once", "")
 	k.pass(time.Second)
 	k.note("fire", "once", client.Receipt{}, err)
+	k.note("invalid token", "b", client.Receipt{}, k.c.Fire(context.Background(), "b", "shop.b", "two words"))
 }
 
 // missRounds makes series miss rounds by a pause, with each policy for missed rounds.

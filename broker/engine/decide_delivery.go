@@ -53,11 +53,10 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, wait time.Dura
 		request.RetryAt, request.Reservation, request.DeferralReason = m.now.Add(wait).Stamp(), r.Turn, ""
 		return step{kind: pace, request: &request}
 	case deliver.Expired:
-		if _, interval := p.limits.Bucket(f.request.Target, f.request.RateKey); interval == 0 { // it waited for room
+		if r.Reason == "" { // it waited for room
 			return step{kind: dead, problem: expiredProblem(f)}
 		}
-		return step{kind: dead, problem: message.Problemf(message.Expired,
-			"its target's rate had no send time for it before Delay-Expires %s",
+		return step{kind: dead, problem: message.Problemf(message.Expired, "%s before Delay-Expires %s", r.Reason,
 			f.request.Expires.UTC().Format(time.RFC3339Nano))}
 	case deliver.NoRoom:
 		s := deferStep(p, m, f, forever, "JetStream has no room: "+r.Reason)

@@ -62,6 +62,9 @@ type answer struct {
 func (f *Fake) execute(verb, subject string, request callBody) (reply answer, refusal string) {
 	lastEntry, _ := f.lastEntry(subject)
 	e := entry.Parse(f.policy, lastEntry.Incoming)
+	if err := entry.CheckToken(request.Token); err != nil {
+		return reply, err.Error()
+	}
 	switch {
 	case lastEntry.Sequence == 0 || e.Kind == entry.Cancel:
 		return answer{Outcome: "not_found"}, ""

@@ -2,6 +2,7 @@ package entry
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -10,10 +11,9 @@ import (
 	"delaybroker/levels"
 )
 
-// maxKey is the maximum length of a key, in bytes.
-const maxKey = 128
-
 const (
+	maxKey   = 128 // maximum length of a key, in bytes
+	maxToken = 128 // maximum length of a token, in bytes
 	// ExtraKey is the prefix of the key of a timer for one extra delivery of a series.
 	ExtraKey = "fire-"
 	// ExtraTime is the minimum time for which the outcome of such a timer is kept. During this time, a repeated request
@@ -93,6 +93,14 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 			"with Nats-TTL the server removes the timer before it fires: leave it out, or use Delay-Expires or Delay-TTL")
 	}
 	return CheckKey(addr.Token)
+}
+
+// CheckToken returns an error if a token cannot identify a request. An empty token is valid: it identifies none.
+func CheckToken(token string) error {
+	if len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return fmt.Errorf("the word has %d bytes: at most %d, printable ASCII without spaces", len(token), maxToken)
+	}
+	return nil
 }
 
 // CheckKey returns the problem of a timer's key; nil for a valid key.

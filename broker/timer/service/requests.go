@@ -12,13 +12,11 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
-
-// maxWord is the maximum length of a request ID, in bytes.
-const maxWord = 128
 
 // RequestBody is the body of a request. All fields are optional. The request's subject determines the valid fields.
 type RequestBody struct {
@@ -84,8 +82,8 @@ func (s *Service) changeTimer(ctx context.Context, r request) (any, error) {
 	if change.ID == "" {
 		change.ID = r.Header.Get(message.HeaderWord)
 	}
-	if len(change.ID) > maxWord || strings.ContainsFunc(change.ID, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, BadRequest("the word has %d bytes: at most %d, printable and without spaces", len(change.ID), maxWord)
+	if err := entry.CheckToken(change.ID); err != nil {
+		return nil, BadRequest("%v", err)
 	}
 	if err := copyDetails(&change, a, r); err != nil {
 		return nil, err
