@@ -14,7 +14,7 @@ import (
 // each can have a user with only the permissions that it needs, and a large read delays no answer. Answers arrive below
 // the inbox prefix of each connection: see nats.CustomInboxPrefix.
 type Links struct {
-	Read    *nats.Conn // pulls from the lanes
+	Read    *nats.Conn // pulls from the lanes, and reads timers
 	Write   *nats.Conn // publishes into the lanes and the dead letters
 	Deliver *nats.Conn // publishes to the targets
 	Control *nats.Conn // everything else: JetStream API, leases, pauses, requests of clients
