@@ -20,7 +20,7 @@ func (f Facts) checkForeign() []Finding {
 		case found: // see checkState
 		case overlap(f.Infos[stream].Config.Subjects, want.Subjects) != "":
 			findings = append(findings, finding(Critical, "restore its metadata, as printed by the command: delaybroker streams",
-				"%s has lost its metadata, and the next broker will not start", stream)...)
+				"%s has lost its metadata, so no broker can start", stream)...)
 		default:
 			foreign = append(foreign, stream)
 		}

@@ -31,7 +31,7 @@ func checkJournal(f Facts) []Finding {
 			"no instance keeps a journal; the records in %s expire within %s", stream, retention)
 	case len(withoutJournal) > 0:
 		findings = finding(Warn, "start these instances with the same DELAY_JOURNAL as the others",
-			"deliveries of instances without a journal are missing: %s", text.ShortList(withoutJournal))
+			"the journal lacks the deliveries of these instances: %s", text.ShortList(withoutJournal))
 	}
 	age := info.TimeStamp.Sub(info.State.FirstTime)
 	switch {

@@ -39,7 +39,7 @@ func TestCheckJournal(t *testing.T) {
 		{"full, with records of the configured age", facts(990, 7*24*time.Hour, withJournal), Fine, "kept for 7d"},
 		{"full", facts(990, 84*time.Hour, withJournal), Warn, "the records of the last 3d12h instead of 7d"},
 		{"one instance without a journal", facts(500, time.Hour, withJournal, noJournal), Warn,
-			"without a journal are missing: b"},
+			"the journal lacks the deliveries of these instances: b"},
 		{"no instance with a journal", facts(500, time.Hour, noJournal), Fine,
 			"the records in DELAY_JOURNAL expire within 7d"},
 	} {

@@ -8,8 +8,9 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys reports the keys that only verify seals, and the timers' entries with an unknown key. The brokers seal new
-// messages with the first key, and verify seals with all keys. checkKeys uses only the sealed answers of instances.
+// checkKeys reports the keys of DELAY_SECRET that only verify seals, and the entries of timers that are sealed with an
+// unknown key. The brokers seal new messages with the first key, and verify seals with all keys. An instance's answer
+// counts only if the answer has a valid seal.
 func checkKeys(f Facts) []Finding {
 	var findings []Finding
 	for _, a := range f.instances.ProvenAnswers {
@@ -29,8 +30,8 @@ func checkKeys(f Facts) []Finding {
 	return findings
 }
 
-// keyFinding reports the messages of a key that only verifies seals. The id of the key is public: each seal begins with
-// the id.
+// keyFinding reports the messages that are sealed with a key that only verifies seals. The id of the key is public:
+// each seal begins with the id.
 func keyFinding(key, id string, counts []sealCount) []Finding {
 	var sealed []string
 	for _, s := range counts {

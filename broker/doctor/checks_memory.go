@@ -18,7 +18,7 @@ func checkMemory(f Facts) []Finding {
 			m.Runtime>>mibShift, m.Cgroup>>mibShift)
 	case int64(hold) > m.SoftLimit()/2:
 		return finding(Warn, fmt.Sprintf("set DELAY_MEMORY to %dMiB, or remove DELAY_MEMORY", m.DefaultHold(false)>>mibShift),
-			"DELAY_MEMORY is %d MiB of a limit of %d MiB: garbage doubles DELAY_MEMORY, so the process may be killed",
+			"DELAY_MEMORY is %d MiB of a limit of %d MiB: with garbage, messages take twice that, so the process may be killed",
 			hold>>mibShift, m.Cgroup>>mibShift)
 	}
 	return finding(Fine, "",

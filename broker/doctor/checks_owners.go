@@ -15,7 +15,7 @@ const lateWarn = 10 * time.Second
 // maxUnknown is the maximum number of lanes with an unknown reader that a finding names.
 const maxUnknown = 3
 
-// checkOwners looks for lanes without a reader, and for lanes with a slow reader.
+// checkOwners looks for lanes that no instance reads, that two instances read, or that have overdue messages.
 func checkOwners(f Facts) []Finding {
 	if len(f.Found) == 0 {
 		return nil

@@ -13,7 +13,8 @@ import (
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return finding(Critical,
-			"set DELAY_SECRET to the brokers' value, or start a broker: it stores the list again, and these targets stay paused",
+			"set DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker, which stores the list again:"+
+				" these targets stay paused",
 			"the list of pauses, with %d patterns, is sealed with a secret that is not set here", n)
 	}
 	if f.Infos == nil || len(f.lanes.Paused) == 0 {

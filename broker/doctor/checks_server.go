@@ -23,7 +23,7 @@ const (
 	ExposedAdvice = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
 		" or DELAY_EMBEDDED_LISTEN to a loopback address"
 
-	// maxDetail is the maximum length of a probe's answer in a finding, in characters.
+	// maxDetail is the maximum length of a text from NATS or a broker in a finding, in characters.
 	maxDetail = 300
 )
 

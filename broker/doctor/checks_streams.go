@@ -16,7 +16,7 @@ import (
 
 // provisionAdvice is the advice for streams whose metadata lacks a secret, or the time from which seals are required.
 const provisionAdvice = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, " +
-	"as a user with the permission"
+	"as a user who may edit the streams"
 
 func checkStreams(f Facts) []Finding {
 	switch {
@@ -66,7 +66,7 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 			"no broker serves %s: %s", l.Stream, l.Error)
 	case inspect.Newer:
 		if l.Owner != inspect.NoOwner {
-			return nil // an upgrade is running, and a newer broker reads the stream
+			return nil // an upgrade may be running: a newer broker may read the stream
 		}
 		return finding(Critical, "upgrade the brokers", "%s has a newer format, and no running broker can read it", l.Stream)
 	case inspect.Silent:
@@ -118,7 +118,7 @@ func checkDrift(f Facts) []Finding {
 	return findings
 }
 
-// checkSeal checks the secrets of the seals. A seal proves that a broker wrote a message between lanes.
+// checkSeal checks the secrets of the seals, and whether a seal is required.
 func checkSeal(f Facts) []Finding {
 	if len(f.Found) == 0 {
 		return nil

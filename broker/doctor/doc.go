@@ -2,8 +2,8 @@
 // each. It prints nothing, and reads neither flags nor the environment.
 //
 //	Inspector ───▶ Gather ───▶ Facts ───▶ checks ───▶ Findings
-//	requests       once        data       pure        with advice
-//	                           only       functions
+//	requests       calls       data       pure        with advice
+//	               them        only       functions
 //
 // # Facts and checks
 //
@@ -16,6 +16,6 @@
 //
 // # Tried and rejected
 //
-// Storing a message to test for free space: the message would fill a nearly full store. For a message that the server
-// only traces (Nats-Trace-Only), the server performs the same checks and stores nothing.
+// Storing a message to test for free space: the message would fill a nearly full store. Instead, doctor publishes a
+// message with Nats-Trace-Only: the server performs the same checks, and stores nothing.
 package doctor

@@ -35,7 +35,7 @@ func (s Sync) String() string {
 	return "fsync every " + levels.FormatDuration(s.Every)
 }
 
-// A Weakness is an avoidable cause of the loss of acknowledged messages.
+// A Weakness is an avoidable fault of the streams or the server.
 type Weakness struct {
 	Severity        Severity
 	Problem, Advice string
@@ -94,8 +94,8 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	return d.meaning(minReplicas, maxReplicas, len(memory) > 0, len(async) > 0), weaknesses
 }
 
-// namesOf returns the names of a few of the streams. For all streams it returns their number instead, because the text
-// must fit in a table.
+// namesOf returns the names of a few of the streams or, for all of more than four streams, their number. The text must
+// fit in a table.
 func (d Durability) namesOf(streams []string) string {
 	if len(streams) > 4 && len(streams) == len(d.Streams) {
 		return fmt.Sprintf("all %d streams", len(streams))
