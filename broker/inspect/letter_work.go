@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/deadletter"
 )
 
-// letterWorkers is the maximum number of concurrent operations on letters. An operation takes two round trips.
+// letterWorkers is the maximum number of concurrent operations on letters.
 const letterWorkers = 32
 
 // The outcomes of a letter that Work did not change.
