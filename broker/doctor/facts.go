@@ -36,14 +36,14 @@ type Host struct {
 	Sync            *Sync // of the embedded server; nil without one
 	Probe           Probe
 	ExposedAddress  string   // address at which other hosts can use the embedded server without authentication, or ""
-	UnknownSettings []string // environment variables that resemble settings, each in a sentence about the variable
+	UnknownSettings []string // sentences about environment variables that resemble settings
 	SkipTrial       bool     // no trial publish, for a user who lacks the permission to publish
 	LoginSetting    string   // advice if the server refuses the user; if empty, doctor names the NATS_ settings
 }
 
-// Probe is the report of a broker on this host over HTTP.
+// Probe is what a broker on this host reports about itself.
 type Probe struct {
-	URL    string        // empty without a probe
+	URL    string        // the source of the report; empty without a probe
 	Checks []stats.Check // of /readyz
 	Alive  []stats.Check // of /healthz
 	Err    error
@@ -123,7 +123,7 @@ func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links 
 	list, f.findErr = i.listSettled(ctx)
 	if f.findErr == nil {
 		f.StreamList = list
-		i.gatherLanes(ctx, &f, list, links)
+		i.gatherLanes(ctx, &f, links)
 	}
 	f.refused = i.Refusals()
 	for _, l := range links {
@@ -160,8 +160,8 @@ func (i gatherer) listSettled(ctx context.Context) (list inspect.StreamList, err
 	}
 }
 
-func (i gatherer) gatherLanes(ctx context.Context, f *Facts, list inspect.StreamList, links []Link) {
-	f.lanes, f.instances = i.SettledLanes(ctx, list)
+func (i gatherer) gatherLanes(ctx context.Context, f *Facts, links []Link) {
+	f.lanes, f.instances = i.SettledLanes(ctx, f.StreamList)
 	i.sampleLanes(ctx, f)
 	f.clocks = i.readClocks(ctx, f.lanes)
 	f.keys, f.sealCounts = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)

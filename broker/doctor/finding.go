@@ -29,8 +29,8 @@ type Finding struct {
 	Detail   string   `json:"detail"`
 	Advice   string   `json:"do,omitempty"`
 
-	// causes has the names of other checks. If one of these checks has a critical finding without causes, doctor does
-	// not report this Warn or Critical finding, a consequence of the critical one.
+	// causes has the names of other checks, which may explain this finding. If one of them has a critical finding without
+	// causes, this finding is not reported, unless it is Fine or Skipped.
 	causes []string
 }
 

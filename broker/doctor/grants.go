@@ -89,8 +89,8 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	grants := []grant{
 		{"control", list, []string{list}}, {"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
 	}
-	// add adds the subjects of an operation of the JetStream API on each of the streams. Suffix follows the stream's name
-	// in the subject. A * in suffix stands for the name of a consumer.
+	// add adds a grant for an operation of the JetStream API on each of the streams. Suffix follows the stream's name in
+	// the subject. A * in suffix stands for the name of a consumer.
 	add := func(link, operation, suffix string, streams []string) {
 		request := grant{link: link, pattern: f.apiPrefix + "." + operation + ".*" + suffix}
 		for _, s := range streams {

@@ -107,7 +107,8 @@ func (f Facts) isOperator(grants []grant) bool {
 	})
 }
 
-// checkInstances reports the server's recent refusals to the running brokers. It uses only the brokers' sealed answers.
+// checkInstances reports which operations of the running brokers the server has refused recently. It uses only the
+// brokers' sealed answers.
 func (f Facts) checkInstances() []Finding {
 	var findings []Finding
 	for _, a := range f.instances.ProvenAnswers {

@@ -98,7 +98,7 @@ func destination(sent *publish) role.Destination {
 	return role.RetryLane
 }
 
-// end removes a message from memory after it has arrived, and tells the cursor.
+// end removes a message from memory, and tells the cursor that the message has arrived.
 func (w *worker) end(f *flight) {
 	if f.timer != nil {
 		w.forgetTimer(f)

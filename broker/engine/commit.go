@@ -44,10 +44,9 @@ func (a commitAnswer) handle(w *worker, m moment) {
 // safeToCommit reports whether the lease is held and the consumer is believed alive. It sends no request.
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
-// drain ends the work on a lane, so that the next owner repeats no delivery unless the grace period is too short. The
-// reader must have stopped. Drain waits for outstanding answers, and until the entries of settled timers are removed.
-// Then it calls lastCommit. The lease may be released only after drain has returned. Drain takes at most the grace
-// period.
+// drain ends the work on a lane. After its last commit, the next owner repeats no delivery. The reader must have
+// stopped. Drain waits for outstanding answers, and until the entries of settled timers are removed. Then it calls
+// lastCommit. The lease may be released only after drain has returned. Drain takes at most the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
 	w.engine.Deliver.Recall(w)

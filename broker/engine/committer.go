@@ -40,8 +40,8 @@ const (
 	maxCommitRemovals = 4
 )
 
-// committer removes the messages that have arrived from a lane. Only the lane's loop uses its fields. carryOut, which
-// uses only constant fields, may run on any goroutine.
+// committer removes from a lane the messages that have arrived. Only the lane's loop calls its methods, except carryOut
+// and what carryOut calls: these use only constant fields, and may run on any goroutine.
 type committer struct {
 	stream string
 	kind   laneKind

@@ -138,7 +138,7 @@
 //   - The number of messages that a worker may hold bounds every queue. No loop waits for an answer. Only four things
 //     may block a loop: a publish into a connection that accepts no more bytes, for at most the write timeout of the
 //     connection (cmd/delaybroker/links); a log whose reader has stopped; config.Config.Ended, which must return
-//     immediately; and the short locks that lanes share. The lock of the deliverer is held for the longest time, while
+//     immediately; and the short locks that lanes share. Of these locks, that of the deliverer is held longest, while
 //     Halt scans the waiting deliveries. After the loop has ended, drain waits for answers, for at most the grace
 //     period.
 //
