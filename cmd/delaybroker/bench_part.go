@@ -50,9 +50,9 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// withholds reports whether the processes of the run do not get a setting. Two brokers cannot share some settings.
-// DELAY_TARGETS, DELAY_RATE and DELAY_PROVISION could restrict the run. If the run has its own server, the processes do
-// not get the settings of another server.
+// withholds reports whether the processes of the run do not get a setting. DELAY_TARGETS, DELAY_RATE and
+// DELAY_PROVISION could restrict the run. DELAY_LOG_* could hide the line "ready" from readyLog. Two brokers cannot
+// share the other settings. If the run has its own server, the processes do not get the settings of another server.
 func (b benchParts) withholds(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",

@@ -95,7 +95,7 @@ func (a *app) deadRemoveCommand() *cobra.Command {
 		Long: `Remove dead letters permanently: their messages will never be delivered. The command does not remove letters
 that are stored while it runs.
 
-exit codes: 0 all selected letters were removed, 1 failed, 2 bad arguments or settings`,
+exit codes: 0 all selected letters were removed, 1 failed, or --id found no letter, 2 bad arguments or settings`,
 		Example: `  delaybroker dead rm --code bad_time --until 7d --dry-run
   delaybroker dead rm --all`,
 		Args: noArguments,
