@@ -87,9 +87,9 @@ func (l Load) Run(
 	return l.RunWith(ctx, connect, next, progress)
 }
 
-// RunWith is like Run, and publishes the messages that next returns. The arguments of next are the index of the message
-// in the load, from zero, and the time by the server's clock. For several publishers, next must be safe for concurrent
-// use.
+// RunWith is like Run, and publishes the messages that next returns. The arguments of next are the message's number,
+// from zero even if First is not zero, and the time by the server's clock. For several publishers, next must be safe
+// for concurrent use.
 func (l Load) RunWith(
 	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
 	progress func(accepted int),

@@ -8,7 +8,7 @@ import (
 // A Metric is one number of a result.
 type Metric struct {
 	Name string // the name with the unit, which is the head of a column
-	// HasRatios is true for a metric with ratios. The table shows the other metrics only with the flag --wide.
+	// HasRatios is true if a Ratio may compare this metric. The table shows the other metrics only with the flag --wide.
 	HasRatios bool
 	// Value returns the number, or false if the result does not have the number.
 	Value func(Result) (float64, bool)

@@ -34,8 +34,8 @@ func NewNames(prefix string) (Names, error) {
 // NewPrefix returns a random prefix for a run.
 func NewPrefix() string { return "bench-" + strings.ToLower(rand.Text()[:8]) }
 
-// Target returns the subject of a target in a stream, by the number of the target. The broker and the pipeline deliver
-// to this subject, and targetStream stores its messages.
+// Target returns the subject of a target by its number. The broker and the pipeline deliver to this subject, and
+// targetStream stores its messages.
 func (n Names) Target(i int) string  { return n.prefix + "-to." + strconv.Itoa(i) }
 func (n Names) targets() string      { return n.prefix + "-to.>" }
 func (n Names) targetStream() string { return n.stem() + "-TO" }

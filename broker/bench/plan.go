@@ -93,6 +93,7 @@ func NewPlan(s Scenario) (Plan, error) {
 func (s Scenario) paced() bool { return s == Steady || s == Chain }
 
 // oneInstant reports whether all messages, or all messages of one round of recurring timers, are due at the same time.
+// In the scenario timers, the even phase is an exception.
 func (s Scenario) oneInstant() bool { return s == Burst || s == Core || s == Timers || s == Rounds }
 
 // Named reports whether the scenario uses named timers.

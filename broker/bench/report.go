@@ -50,9 +50,10 @@ type Result struct {
 	Dead int `json:"dead,omitempty"` // dead letters of the broker
 
 	// Rates, in messages per second.
-	Published float64 `json:"published_per_s,omitempty"`  // from the first publish to the last answer
-	Arrived   float64 `json:"arrived_per_s,omitempty"`    // from the first arrival to the last arrival
-	Drained   float64 `json:"drained_per_s,omitempty"`    // from the common due time to the last arrival
+	Published float64 `json:"published_per_s,omitempty"` // from the first publish to the last answer
+	Arrived   float64 `json:"arrived_per_s,omitempty"`   // from the first arrival to the last arrival
+	Drained   float64 `json:"drained_per_s,omitempty"`   // from the common due time to the last arrival
+
 	Acks      *Spread `json:"acks_ms,omitempty"`          // time from a publish to its answer
 	Late      *Spread `json:"late_ms,omitempty"`          // relative to the requested due time
 	Promised  *Spread `json:"late_promised_ms,omitempty"` // relative to Delay-Due

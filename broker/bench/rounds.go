@@ -23,7 +23,7 @@ func (t *turn) recurringTimers(ctx context.Context) (Result, error) {
 	set.Verb, set.Cron = Set, cron(interval)
 	loaded, err := t.publish(ctx, set)
 	if err == nil {
-		err = checkPublished(loaded, first, "fewer --count, or a longer --every")
+		err = checkPublished(loaded, first, "a smaller --count, or a longer --every")
 	}
 	if err == nil {
 		err = t.sleepUntil(ctx, first.Add(-prepareTime))
@@ -51,7 +51,7 @@ func (t *turn) recurringTimers(ctx context.Context) (Result, error) {
 }
 
 // recurringTarget is the stream in which the messages of recurring timers arrive. In the ledger, each round of each
-// timer has its own number: the timer's number plus the round times the number of timers.
+// timer has its own number: the timer's number + round * timers.
 type recurringTarget struct {
 	StreamTarget
 	timers   int
