@@ -120,8 +120,8 @@ func (r *Reader) Release(it Item) {
 // commit only while its last epoch is live: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.liveEpoch.Load() }
 
-// Invalidate tells the reader that the stream of an epoch was replaced. The reader then begins an epoch with a new
-// history. While the reader waits for its owner, it cannot detect the replacement itself.
+// Invalidate tells the reader that the stream of an epoch was replaced. If this is the current epoch, the reader begins
+// another, with a new history. While the reader waits for its owner, it cannot detect the replacement itself.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidEpochs <- epoch:
@@ -242,7 +242,7 @@ func (r *Reader) accept(ctx context.Context, m Message) error {
 }
 
 // handOver gives an item to the owner. While the owner receives no item, handOver watches for the loss of the
-// connection. Otherwise the owner would still commit after a reconnect, although the stream may have been replaced.
+// connection. Without that, the owner would still commit after a reconnect, although the stream may have been replaced.
 func (r *Reader) handOver(ctx context.Context, it Item) error {
 	for {
 		items := r.items

@@ -9,8 +9,8 @@
 //	standby   an instance that waits for a lane which another instance owns
 //	table     one message: the running instances, and the owner of each lane
 //	counter   one message for each instance, which holds a number
-//	beat      an instance's raise of its own counter, once a second
-//	tick      a value that the leaser sends to a worker, after a good round with other instances
+//	beat      an instance's raise of its own counter, once a second; it is good if the leader then shows the new counter
+//	tick      a value that the leaser sends to a worker after a successful round, while there are other instances
 //	call      a message on a plain subject, which no stream stores
 //	round     a beat, a read of the table and the counters and, if the table must change, a write and a call
 //	liveness  the state of another instance, alive or dead, inferred from its counter and its calls
@@ -99,8 +99,8 @@
 // those of its lanes that have no live owner in the table.
 //
 // A lease does not end when Held returns false. If the instance can beat again, and is still the owner in the table, it
-// continues with all its messages in flight, and causes no duplicates. Without a release, a lease ends only by the
-// table, by a call of another instance in an outage, or because its worker is stuck.
+// continues with all its messages in flight, and causes no duplicates. Without a release, a lease ends only if
+// the table gives the lane away, if a call of another instance claims it in an outage, or if the worker is stuck.
 //
 // While there are other instances, each worker must also receive a tick after every good round (Ticks). A worker that
 // does not receive the tick within 5 s loses its lane, even if the rest of the process runs. A separate goroutine that
@@ -121,8 +121,8 @@
 //
 // If both instances are alive, the younger stops if they have the same name, and continues without a place if only
 // their places are equal. Each instance detects the other by a call, or by a change of the other's counter. If no call
-// arrived at the start, the elder detects the younger in its next read of the table. Until then, both own the elder's
-// lanes.
+// arrived when the younger started, the elder detects the younger in its next read of the table. Until then, both own
+// the elder's lanes.
 //
 // # The situations
 //
