@@ -30,8 +30,9 @@ func Cancelable() Option {
 
 // Cancel cancels a message that was published with Cancelable or Key, and reports whether the cancel was in time. True
 // means that the message will never be delivered. False means that the timer has fired, was replaced, or was cancelled
-// before. Cancel needs no running broker. Without an answer, Cancel reads the timer and publishes again, until ctx
-// ends. After ErrUnanswered the outcome is unknown: call Cancel again.
+// before. If the leader of the stream changes during Cancel, false may be wrong: [Client.Timer] shows the state. Cancel
+// needs no running broker. Without an answer, Cancel reads the timer and publishes again, until ctx ends. After
+// ErrUnanswered the outcome is unknown: call Cancel again.
 func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	if r.client == nil {
 		return false, fmt.Errorf("%w: no key: only a message with Cancelable or Key can be cancelled", ErrBadOption)

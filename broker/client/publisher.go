@@ -163,7 +163,7 @@ func (p *Publisher) drain(ctx context.Context) error {
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("%d messages have no answer yet: %w", cap(p.slots)-count, ctx.Err())
+			return fmt.Errorf("%d messages have no answer yet: %w", len(p.slots)-count, ctx.Err())
 		}
 	}
 	return nil

@@ -213,6 +213,9 @@ type Timer struct {
 // Timer reads the state of a timer. The client needs permission to publish to $JS.API.STREAM.MSG.GET.*. The state may
 // have changed when Timer returns.
 func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
+	if err := c.checkName(key, target); err != nil {
+		return Timer{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	s, err := c.readLast(ctx, c.policy.Names.Timer(key, target))

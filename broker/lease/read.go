@@ -56,9 +56,6 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	}
 	s.view.sequence = m.Sequence
 	t, err := ParseTable(m.Data)
-	if ours && s.store.keys == nil && err == nil && t.Version == 0 {
-		t.Version, t.Replaces = s.view.table.Version+1, s.view.table.Replaces // written by an older broker
-	}
 	if !ours || err != nil || s.view.hasTable && !t.supersedes(s.view.table) {
 		s.view.needsRewrite = s.view.hasTable
 		s.logRejected(m.Sequence, ours, err)
