@@ -89,7 +89,7 @@ func TestServeAsFourUsers(t *testing.T) {
 	d.want("rights", "skipped", "doctor may not request", "$JS.API.INFO", "the broker does not need this")
 	for _, link := range []string{"read", "write", "deliver"} {
 		d.want("connection", "ok", "to "+link)
-		d.want("rights", "ok", "to "+link+": unknown")
+		d.want("rights", "ok", "the permissions of the "+link+" connection are unknown")
 	}
 	for _, f := range d.Findings {
 		// Doctor does not try to store as a user that only reads.
