@@ -111,9 +111,9 @@
 // group would be more than a quarter of the window. The outcome of these messages is Stalled, with the time at which
 // the group should have room. These messages come again from a retry lane. A group that does not answer in its first
 // quarter of a second under pressure counts as silent. So does a group whose average rate has fallen below one message
-// a second. No message waits for a silent group: each comes again after twice the time of the silence, but at the
-// earliest after a second and at the latest after half a minute. So a slow group is kept busy, and a silent group is
-// limited to its ordinary share.
+// a second. Messages given back from a silent group come again after twice the time of the silence, but at the earliest
+// after a second and at the latest after half a minute. So a slow group is kept busy, and a silent group is limited to
+// its ordinary share.
 //
 // The deliverer needs a second to distinguish a slow group from a fast group. In that second, a flood of messages for
 // the group may fill the memory of the lane from which they come, and so stop the lane. The judgement is kept until the

@@ -15,8 +15,8 @@ const turnMissed = 250 * time.Millisecond
 //
 // Turns are times of the bucket's own clock. The clock of a target stops while the target is halted. When all messages
 // have missed their turns, the clock is set back by the lost time, because otherwise all missed turns would be due at
-// the same time. The order of the messages does not change: a message comes at the original time of its turn, is given
-// back with the postponed time, and waits again.
+// the same time. The messages keep their order: each comes at the original time of its turn, is given back with the
+// postponed time, and waits again.
 //
 // The bucket's clock starts together with the deliverer's clock. Times of either clock are durations since that start.
 type turns struct {

@@ -98,19 +98,15 @@ func checkDrift(f Facts) []Finding {
 		if d.Fatal {
 			state = Critical
 		}
-		advice := "nats stream edit " + d.Stream
+		advice, causes := "nats stream edit "+d.Stream, []string(nil)
 		switch d.Fix {
 		case streams.FixByProvision:
-			advice = "run delaybroker provision"
+			advice, causes = "run delaybroker provision", []string{"streams"}
 		case streams.FixByRecreation:
 			advice = fmt.Sprintf("an edit cannot correct this drift; when the messages of the stream are no longer needed,"+
 				" run nats stream rm %s and delaybroker provision", d.Stream)
 		}
-		consequence := finding(state, advice, "%s", d)
-		if d.Fix == streams.FixByProvision {
-			consequence = consequenceOf(consequence, "streams")
-		}
-		findings = append(findings, consequence...)
+		findings = append(findings, consequenceOf(finding(state, advice, "%s", d), causes...)...)
 	}
 	if findings == nil {
 		return finding(Fine, "", "none")

@@ -121,9 +121,9 @@ var checkCases = []struct {
 		"equals the local clock, within 1ms"},
 	{"one second behind", checkClocks, clockFacts(-time.Second, 0), Fine, "1s behind"},
 	{"more than a second behind", checkClocks, clockFacts(-1001*time.Millisecond, 0), Warn,
-		"behind the local clock, on n2"},
+		"the clock of n2 is 1s behind the local clock"},
 	{"perhaps ahead", checkClocks, clockFacts(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
-	{"far ahead", checkClocks, clockFacts(time.Minute, time.Second), Critical, "1m ahead of the local clock, on n2"},
+	{"far ahead", checkClocks, clockFacts(time.Minute, time.Second), Critical, "the clock of n2 is 1m ahead"},
 
 	{"account has room", checkStorage, accountOf(79, 100), Fine, ""},
 	{"account fills", checkStorage, accountOf(80, 100), Warn, "80 of 100"},

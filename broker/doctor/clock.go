@@ -70,21 +70,21 @@ func checkClocks(f Facts) []Finding {
 	worst := slices.MaxFunc(f.clocks, func(a, b clockReading) int {
 		return cmp.Compare(a.offset.Abs()-a.maxError, b.offset.Abs()-b.maxError)
 	})
-	const advice = "synchronise both hosts by NTP: the broker uses the server's clock, and a client computes due times" +
-		" by its own clock"
+	const advice = "synchronise the server and this host by NTP: the broker uses the server's clock, and a client" +
+		" computes due times by its own clock"
 
-	var detail string
+	clock, detail := "the server's clock", ""
+	if worst.leader != "" {
+		clock = "the clock of " + worst.leader
+	}
 	difference := worst.offset.Abs() - worst.maxError // the true difference is at least this
 	switch {
 	case difference <= 0:
-		detail = "the server's clock equals the local clock, within " + text.Span(worst.maxError)
+		detail = clock + " equals the local clock, within " + text.Span(worst.maxError)
 	case worst.offset > 0:
-		detail = fmt.Sprintf("the server's clock is %s ahead of the local clock", text.Span(worst.offset))
+		detail = fmt.Sprintf("%s is %s ahead of the local clock", clock, text.Span(worst.offset))
 	default:
-		detail = fmt.Sprintf("the server's clock is %s behind the local clock", text.Span(-worst.offset))
-	}
-	if worst.leader != "" {
-		detail += ", on " + worst.leader
+		detail = fmt.Sprintf("%s is %s behind the local clock", clock, text.Span(-worst.offset))
 	}
 	switch {
 	case difference > clockCritical:
