@@ -57,7 +57,7 @@ type knowledge struct {
 	newHistory   bool      // the stream has another history, and no epoch has reported that
 	first        uint64    // lowest sequence to hand over
 	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
-	lastRead     Message   // Sequence, At and Pending of the last message handed over
+	lastRead     Message   // Sequence and At of the last message handed over
 	next         uint64    // see "The reader skips no message" in the package documentation
 	deletedRuns  runs      // sequences in the middle of the stream that were deleted when the epoch began
 }
@@ -235,7 +235,7 @@ func (r *Reader) accept(ctx context.Context, m Message) error {
 		if err := r.handOver(ctx, Item{Epoch: r.epoch, Message: m}); err != nil {
 			return err
 		}
-		k.lastRead = Message{Sequence: m.Sequence, At: m.At, Pending: m.Pending}
+		k.lastRead = Message{Sequence: m.Sequence, At: m.At}
 	}
 	k.next = m.Sequence + 1
 	return nil

@@ -147,13 +147,12 @@ type batches struct {
 	lastConsumerSeq uint64 // consumer sequence of the last message read
 }
 
-func (s Scan) batch() int { return min(cmp.Or(s.Batch, scanBatch), scanBatch) }
-
 // next reads one batch. More is false if the batch is empty, if it has reached To, or if the caller wants no more
 // messages.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	bytesLeft := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
-	request := body{Batch: b.batch(), MaxBytes: bytesLeft, NoWait: true}
+	batch := min(cmp.Or(b.Batch, scanBatch), scanBatch)
+	request := body{Batch: batch, MaxBytes: bytesLeft, NoWait: true}
 	if err := request.send(b.Conn, b.subject, b.inbox+token); err != nil {
 		return false, err
 	}
@@ -161,7 +160,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	defer silence.Stop()
 	var retry <-chan time.Time // nil unless the last request has reached no server
 	timeoutErr := errUnanswered
-	for got := 0; got < b.batch() && bytesLeft > 0; { // the server sends no report when the bytes are used up
+	for got := 0; got < batch && bytesLeft > 0; { // the server sends no report when the bytes are used up
 		select {
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
