@@ -10,8 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// checkJournal reports the retention and the size of the journal, and the instances without a journal. If the stream of
-// the journal does not exist, checkJournal reports nothing.
+// checkJournal reports nothing if the stream of the journal does not exist.
 func checkJournal(f Facts) []Finding {
 	spec, ok := streams.SpecOfKind(f.Found, streams.Journal)
 	if !ok {

@@ -106,11 +106,10 @@ func (d Durability) namesOf(streams []string) string {
 // meaning describes streams with minReplicas to maxReplicas replicas. Memory is true if some streams are in memory.
 // Async is true if some streams acknowledge a message before the write.
 func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) string {
-	replicas := fmt.Sprint(minReplicas)
+	facts := fmt.Sprintf("replicas %d", minReplicas)
 	if maxReplicas > minReplicas {
-		replicas = fmt.Sprintf("%d to %d", minReplicas, maxReplicas)
+		facts += fmt.Sprintf(" to %d", maxReplicas)
 	}
-	facts := fmt.Sprintf("replicas %s", replicas)
 	if d.Version != "" {
 		facts += ", nats-server " + d.Version
 	}
