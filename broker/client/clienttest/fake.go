@@ -20,21 +20,22 @@ type Fake struct {
 	client         *client.Client
 	policy         message.Policy
 	ladder         levels.Ladder
-	plainDurations map[string]bool // durations whose level subjects the intake accepts: see levels.PlainDurations
+	plainDurations map[string]bool // durations such as 17m: the intake stores delay.17m.> if 17m is no level
 
 	mu       sync.Mutex // guards the fields below; not held while a handler runs
 	now      time.Time
 	streams  map[string]*stream
 	timers   map[string]storedEntry // by subject
-	extras   map[extraDelivery]bool // the requests that have added a delivery to a series
+	extras   map[extraDelivery]bool // the calls of Client.Fire that have added a delivery to a series
 	requests []Request              // in the order of acceptance
 	pending  []Request              // sorted by due time, then by acceptance
 	letters  []Letter
 	handlers []handler
-	failure  error // the error of every publish and request; nil if they succeed
+	failure  error // see Fail
 }
 
-// A Request is a message that the fake has accepted.
+// A Request is a message for a target. The client published it, or the fake wrote it, such as the next round of a
+// series.
 type Request struct {
 	Stream   string
 	Sequence uint64
@@ -42,7 +43,7 @@ type Request struct {
 	ID       string // its Delay-Id
 	Target   string
 	Due      time.Time
-	Header   nats.Header // the header of the publish
+	Header   nats.Header // as stored, with the headers for the broker
 	Body     []byte
 
 	parsed entry.Pending
@@ -107,15 +108,16 @@ func (f *Fake) Now() time.Time {
 }
 
 // Handle registers a handler for the messages to targets that match the pattern. Advance calls the handler in the order
-// of delivery, with the clock at the due time. The handler may publish further delayed messages.
+// of delivery. The clock is then at the due time or, for a message that was already due when it was stored, later. The
+// handler may publish further delayed messages.
 func (f *Fake) Handle(pattern string, handle func(*nats.Msg)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.handlers = append(f.handlers, handler{pattern, handle})
 }
 
-// Advance moves the clock by d, and returns the messages that become due, sorted by due time, then by acceptance.
-// Advance(0) delivers the messages that are already due.
+// Advance moves the clock by d, and returns the messages that it delivers, in the order of delivery. A negative d is
+// zero. Advance(0) delivers the messages that are already due.
 func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,15 +155,17 @@ func (f *Fake) handle(m *nats.Msg) {
 	}
 }
 
-// Fail makes every publish and every request to a broker fail with err. The fake then stores no message. Fail(nil) ends
-// the failures. The client converts err like the error of a real server: nats.ErrTimeout becomes client.ErrUnanswered.
+// Fail makes every publish, and every call of the client that needs a running broker, fail with err. The fake then
+// stores no message. Reads still succeed. Fail(nil) ends the failures. The client converts err like the error of a real
+// server: nats.ErrTimeout becomes client.ErrUnanswered.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failure = err
 }
 
-// Requests returns all accepted messages, in the order of acceptance.
+// Requests returns the messages that the client published, in the order of acceptance, without cancels and bad
+// requests.
 func (f *Fake) Requests() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// The defaults of nats-server and of a broker's streams.
-	maxPayload    = 1 << 20 // bytes
+	maxPayload = 1 << 20 // bytes; the default of nats-server
+
+	// As in a broker with the default configuration.
 	levelReserve  = 4 << 10 // bytes below maxPayload
 	intakeReserve = 8 << 10 // bytes below maxPayload
 	dedupWindow   = 30 * time.Second
 )
 
-// A stream is a stream of the broker.
 type stream struct {
 	lastSequence uint64
 	ids          map[string]publish          // the last publish with each Nats-Msg-Id
-	messages     map[uint64]message.Incoming // the pending messages, by sequence
+	messages     map[uint64]message.Incoming // the messages for ReadMessage, by sequence
 }
 
 type publish struct {
@@ -39,7 +39,7 @@ type store struct{ *Fake }
 
 var _ client.Store = store{}
 
-// PublishMsg stores a message as JetStream does. It ignores the options, which only configure retries.
+// PublishMsg stores a message as JetStream does. It ignores the options: the client passes only options about retries.
 func (s store) PublishMsg(
 	ctx context.Context, m *nats.Msg, _ ...jetstream.PublishOpt,
 ) (*jetstream.PubAck, error) {
@@ -97,7 +97,8 @@ func (f *Fake) stream(name string) *stream {
 	return st
 }
 
-// accept parses a stored message as the broker does. The message becomes pending, or a dead letter.
+// accept parses a stored message as the broker does. A cancel ends its timer. Any other message becomes pending, or a
+// dead letter.
 func (f *Fake) accept(st *stream, in message.Incoming) {
 	if in.Stream == f.policy.Names.TimersStream() {
 		if e := f.setLast(in); e.Kind == entry.Cancel {
@@ -118,10 +119,10 @@ func (f *Fake) addPending(in message.Incoming, parsed entry.Pending) Request {
 		parsed.Due = latest
 	}
 	r := Request{
-		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: parsed.ID, Target: parsed.Target, Due: parsed.Due,
+		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: parsed.ID, Target: parsed.Target,
+		Due:    parsed.NextAttempt(), // later than parsed.Due for an overdue round of a series
 		Header: nats.Header(in.Header), Body: in.Data, parsed: parsed,
 	}
-	r.Due = parsed.NextAttempt() // later than parsed.Due for a missed round that waits for the previous one
 	index, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
@@ -164,7 +165,7 @@ func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetst
 	return f, nil
 }
 
-// ReadMessage returns a pending message, even in the intake, as if no broker had read the message yet.
+// ReadMessage returns an undelivered message. A broker moves messages out of the intake; the fake does not.
 func (s store) ReadMessage(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +175,7 @@ func (s store) ReadMessage(_ context.Context, name string, sequence uint64) (mes
 	return message.Incoming{}, client.ErrGone
 }
 
-// Streams returns all levels and the intake: the client always requests the streams of the levels.
+// Streams ignores the subject: the client asks only for the streams with subjects delay.*.>.
 func (s store) Streams(context.Context, string) ([]string, error) {
 	names := []string{s.policy.Names.IntakeStream()}
 	for _, l := range s.ladder.Levels() {
@@ -185,7 +186,7 @@ func (s store) Streams(context.Context, string) ([]string, error) {
 
 func (s store) Refusal(string) error { return nil }
 
-// future is a jetstream.PubAckFuture with its answer.
+// future is a jetstream.PubAckFuture.
 type future struct {
 	msg *nats.Msg
 	ok  chan *jetstream.PubAck

@@ -15,13 +15,13 @@ import (
 	"delaybroker/broker/timer/timetable"
 )
 
-const timerHistory = time.Minute // DELAY_TIMER_HISTORY
+const timerHistory = time.Minute // the default of DELAY_TIMER_HISTORY
 
 // A storedEntry is the last message of a timer's subject.
 type storedEntry struct {
 	message.Incoming
 	removalTime time.Time // time of the entry's removal; zero while the timer is pending
-	runStart    time.Time // time of storage of the first set of a debounced run; zero for other timers
+	runStart    time.Time // time of the first set of a run: see client.Debounce; zero for other timers
 }
 
 // lastEntry returns the last entry of a timer. Ok is false if the timer has no entry.
@@ -96,7 +96,8 @@ func (f *Fake) nextRound(r Request, d timetable.Decision) {
 	f.replace(r.Stream, r.Subject, r.parsed.RoundHeader(r.Sequence, next), r.Body)
 }
 
-// replace stores an entry of the broker as the last entry of its subject.
+// replace stores an entry that the broker would write, such as the next round of a series, as the last entry of a
+// subject.
 func (f *Fake) replace(stream, subject string, header message.Header, body []byte) {
 	in := f.newMessage(stream, subject, header, body)
 	if e := f.setLast(in); e.Kind == entry.Set && e.Problem == nil {
