@@ -22,7 +22,6 @@ func (c Config) check() error {
 	return errs
 }
 
-// checkIdentity checks the prefix, the secrets, the name and place of the instance, and the domain of JetStream.
 func (c Config) checkIdentity(errs *FieldErrors) {
 	refuse := errs.refuse
 	if _, err := message.NewNames(c.Prefix); err != nil {
@@ -85,7 +84,7 @@ func (c Config) checkSchedules(errs *FieldErrors) {
 
 func (c Config) checkRanges(errs *FieldErrors) {
 	if c.HoldBytes < MinHoldBytes {
-		errs.refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
+		errs.refuse("HoldBytes", c.HoldBytes, "want at least %d bytes", MinHoldBytes)
 	}
 	if c.MaxPending < 0 {
 		errs.refuse("MaxPending", c.MaxPending, "want a whole number from 1, or 0 for no bound")
@@ -126,7 +125,7 @@ func (c Config) checkRanges(errs *FieldErrors) {
 		}
 	}
 	if c.JournalBytes < minJournalBytes {
-		errs.refuse("JournalBytes", c.JournalBytes, "want at least %d", minJournalBytes)
+		errs.refuse("JournalBytes", c.JournalBytes, "want at least %d bytes", minJournalBytes)
 	}
 	maxTimeout := AnswerTimeout(c.ShutdownGrace)
 	if !errs.Has("ReplyTimeout") && !errs.Has("ShutdownGrace") && c.ReplyTimeout > maxTimeout {
@@ -183,6 +182,6 @@ func (c Config) checkRules(errs *FieldErrors) {
 		}
 	}
 	if _, err := RetryLanes(c.RetryRules, c.RetryLadder); err != nil {
-		errs.refuse("RetryRules", "", "the waits of all targets make too many or ambiguous retry lanes: %v", err)
+		errs.refuse("RetryRules", "", "no retry lanes for the waits of all targets together: %v", err)
 	}
 }

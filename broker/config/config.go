@@ -37,7 +37,7 @@ const (
 	minReplyTimeout                = time.Millisecond
 	minHoldMessages                = 16
 	maxHoldMessages                = 1 << 20
-	// MinHoldBytes is the minimum memory for the lanes.
+	// MinHoldBytes is the minimum of Config.HoldBytes.
 	MinHoldBytes = 8 << 20
 	// minJournalBytes has room for several batches of records.
 	minJournalBytes = 1 << 20
@@ -62,7 +62,7 @@ const (
 // Config is the configuration of a broker. The zero value of a field means its default. Config has no groups of fields,
 // because documents and errors name each setting by its field.
 type Config struct {
-	// Prefix begins all subjects and, in upper case, all stream names. Defaults to message.DefaultPrefix.
+	// Prefix begins the broker's subjects and, in upper case, its stream names. Defaults to message.DefaultPrefix.
 	Prefix string
 	// Ladder has the levels that new messages take. The broker also serves the existing streams of other levels. Defaults
 	// to levels.Default.
@@ -72,22 +72,23 @@ type Config struct {
 	// that of a level, gets no acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations. When nats-server
 	// creates a stream, it compares every pair of the stream's subjects, so tests have fewer durations.
 	IntakeDurations []string
-	// RetryLadder has the waits between delivery attempts: the first wait follows the first refusal, and so on. The
-	// last wait follows all further refusals. Defaults to DefaultRetry.
+	// RetryLadder has the waits between delivery attempts: the first wait after the first refusal, and so on, and the
+	// longest wait after each further refusal. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
 	// RetryRules override RetryLadder for the targets of a pattern.
 	RetryRules RetryWaits
-	// RetryJitter is the maximum random extension of each wait for the targets of a pattern, in percent. Messages that
+	// RetryJitter is the maximum extension of each wait for the targets of a pattern, in percent. Messages that
 	// were refused together are then retried at different times. Defaults to none.
 	RetryJitter RetryJitter
-	// Attempts is the number of refusals after which a message becomes a dead letter. Defaults to DefaultAttempts.
+	// Attempts is the maximum number of refusals of a message, which then becomes a dead letter. Defaults to
+	// DefaultAttempts.
 	Attempts int
 	// AttemptRules override Attempts for the targets of a pattern.
 	AttemptRules RetryLimits
 
 	// Secrets are the keys of the brokers' seals, of at least message.MinSecret bytes each. The broker seals with the
-	// first key, and accepts the seals of all keys. If Secrets is empty, the keys are in the streams' metadata, and
-	// provisioning generates the first.
+	// first key, and accepts the seals of all keys. If Secrets is empty, the broker reads the keys from the metadata of
+	// the streams. If no stream has a key, provisioning generates one.
 	Secrets []string
 
 	// Provision allows the broker to create missing streams, and to change the subjects and the bounds of its streams, and
@@ -100,7 +101,8 @@ type Config struct {
 	// and of the journal. An id takes about 110 bytes of the server's memory. Defaults to DefaultDedupWindow.
 	DedupWindow time.Duration
 
-	// MaxDelay is the longest time between acceptance and due time. Defaults to DefaultMaxDelay; at most ten years.
+	// MaxDelay is the longest time between acceptance and due time. It does not bound the times of a cron. Defaults to
+	// DefaultMaxDelay; at most ten years.
 	MaxDelay time.Duration
 	// Targets are the subjects to which messages may be delivered; wildcards are allowed. Empty allows all subjects
 	// outside the namespaces of the server and of the broker.
@@ -122,8 +124,8 @@ type Config struct {
 	// of a pattern together. For these messages it replaces Rates. Defaults to no bound.
 	RatesByKey deliver.Rates
 	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients'
-	// messages. If the next level of a message is full, the broker moves the message to the next shorter level. Zero means
-	// no bound.
+	// messages. If the next level of a message is full, the broker moves the message to a shorter level, or leaves it in
+	// its lane. Zero means no bound.
 	MaxPending      int64
 	MaxPendingBytes int64
 
@@ -136,14 +138,15 @@ type Config struct {
 	// Ended is called for each message that was delivered or became a dead letter. The loops of the lanes call Ended
 	// concurrently and wait until it returns, so it must return immediately. May be nil.
 	Ended func(Ended)
-	// If Timers is true, the broker creates the stream of named timers. It serves an existing stream in any case. With
-	// TimersOptional, the broker also starts if the stream cannot be created.
+	// If Timers is true, the broker creates the stream of named timers. The broker serves an existing stream in any case.
+	// With TimersOptional, the broker also starts if the stream cannot be created.
 	Timers, TimersOptional bool
-	// TimerHistory is the time for which the outcome of a timer is kept as the last entry of its subject. Defaults to
-	// DefaultTimerHistory; a negative value means no history.
+	// TimerHistory is the minimum time for which the outcome of a timer is kept, as the last message of its subject.
+	// Defaults to DefaultTimerHistory; a negative value means no history.
 	TimerHistory time.Duration
 
-	// Calls are the requests that the control service (package timer/service) answers in addition to those about timers.
+	// Calls are the requests that the control service (package timer/service) answers in addition to those about timers,
+	// by the end of the request's subject, such as where.*: see service.Call.
 	Calls map[string]func(ctx context.Context, rest string, body []byte) (any, error)
 	// ReplyPrefixes are inbox prefixes to which the control service replies, in addition to _INBOX and _R_. It
 	// publishes there with the broker's permissions. So no program may treat messages on these subjects as requests.
@@ -152,12 +155,11 @@ type Config struct {
 	// Schedules are the subjects that accept schedules in nats-server's format, and their targets. Defaults to none.
 	Schedules message.ScheduleRules
 
-	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
-	// being published or waiting for their target, and messages that the server has sent to the lanes' consumers. Each
-	// lane has its own part. The lanes that need more share the remaining memory. A lane without room stops reading. When
-	// more than half of its room is used, the intake moves messages that are not due soon to a level. A lane may exceed
-	// its part by one message. If the program sets the memory limit that Memory.GCSettings(HoldBytes, false) returns, the
-	// process takes about 2 * HoldBytes + 48 MiB at most. Defaults to DefaultHoldBytes.
+	// HoldBytes bounds the messages that all lanes of the instance together have in memory, including those that the
+	// server has sent and no lane has taken yet. Each lane has a reserved part, and the lanes that need more share the
+	// rest. A lane without room stops reading. When more than half of its room is used, the intake moves messages that are
+	// not due soon to a level. The process takes about 2 * HoldBytes + 48 MiB at most, if it has the memory limit that
+	// Memory.GCSettings returns in the absence of other limits. Defaults to DefaultHoldBytes.
 	HoldBytes int
 	// HoldMessages is the number of messages in the intake's memory above which the intake moves messages that are not due
 	// soon to a level. At twice this number in its memory, any lane stops reading. Defaults to DefaultHoldMessages.
@@ -173,10 +175,10 @@ type Config struct {
 	// MaxOwners is the maximum number of instances that own lanes. Further instances stand by. Zero means that this is the
 	// only instance, unless Leaser is set.
 	MaxOwners int
-	// Instance is the operator's name for this instance. It must be unique, and the same after a restart. After a crash,
-	// an instance with a name or a Place resumes its lanes within a second instead of after five seconds. It may be empty.
+	// Instance is the operator's name for this instance, or empty. A name must be unique, and the same after a restart.
+	// After a crash, an instance with a name or a Place resumes its lanes within a second instead of after five seconds.
 	Instance string
-	// Place is the location of this instance. The broker uses Place only if Instance is empty. Place may be empty, too.
+	// Place is the location of this instance, or empty. The broker uses Place only if Instance is empty.
 	Place Place
 	// Leaser decides which lanes this instance owns. If Leaser is nil, MaxOwners decides.
 	Leaser lease.Leaser
@@ -240,7 +242,7 @@ func (c Config) Policy(names message.Names) message.Policy {
 	}
 }
 
-// APIPrefix returns the root of the JetStream API for a domain, or the account's own root.
+// APIPrefix returns the prefix of the JetStream API of a domain or, for an empty domain, of the connection's account.
 func APIPrefix(domain string) string {
 	if domain == "" {
 		return "$JS.API"
@@ -249,12 +251,13 @@ func APIPrefix(domain string) string {
 }
 
 // AnswerTimeout returns the part of the grace period in which a stopping instance waits for acknowledgements and
-// replies. In the remaining time, the instance commits its lanes.
+// replies. In the remaining time, the instance purges the delivered messages.
 func AnswerTimeout(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
 func setDefault[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
-// Copies returns the number of copies of a new stream.
+// Copies returns the number of copies that a new stream should have. In a cluster without room for three copies, the
+// broker creates one, unless Replicas is set.
 func (c Config) Copies(clustered bool) int {
 	switch {
 	case c.Replicas > 0:

@@ -54,7 +54,7 @@ func TestCompleteNamesTheField(t *testing.T) {
 			Field: "RetryRules", Value: "a.b", Problem: "no waits for a.b: want at least one"}},
 		{Config{RetryRules: RetryWaits{{Pattern: "a.b", Value: mustLadder(t, "5000ms")}}}, FieldError{
 			Field: "RetryRules", Value: "",
-			Problem: `the waits of all targets make too many or ambiguous retry lanes: bad ladder: ` +
+			Problem: `no retry lanes for the waits of all targets together: bad ladder: ` +
 				`levels "5s" and "5000ms" are equally long: keep one`}},
 		{Config{Rates: deliver.Rates{{Pattern: "a..b", Value: 1}}}, FieldError{
 			Field: "Rates", Value: "a..b",

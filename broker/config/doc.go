@@ -1,15 +1,15 @@
 // Package config defines the configuration of a broker: its fields, their defaults and bounds, and the errors of an
 // invalid configuration.
 //
-// The package has all defaults and bounds, for the command's variables, the operator's commands and the engine. An
-// error names the field. The command replaces the name of the field by the name of the variable.
+// The engine and the command use the same defaults and bounds. An error names the field. The command replaces the name
+// of the field by the name of the variable.
 //
 // # Invariants
 //
 //   - The zero value of a field means its default, which Config.Complete fills in. The command repeats the defaults for
 //     its help, and a test compares these with the defaults here (TestDefaultsAreTheBrokers).
 //   - Complete returns all problems together, as FieldErrors.
-//   - A complete configuration is valid. The parts of the engine get a complete configuration, and do not check it
+//   - The parts of the engine get a configuration that Complete has returned without an error, and do not check it
 //     again.
 //
 // # Tried and rejected

@@ -29,9 +29,9 @@ func (m Memory) SoftLimit() int64 {
 	return min(m.Runtime, m.Cgroup/10*9)
 }
 
-// DefaultHold returns the default of HoldBytes, the memory for the messages of the lanes. With a limit, it is half of
-// the memory above baseMemory, because garbage takes the other half, and at most maxHold. With an embedded server, the
-// result is halved. It is at least MinHoldBytes.
+// DefaultHold returns the default of HoldBytes, the memory for the messages of the lanes: DefaultHoldBytes without a
+// limit, and otherwise half of what baseMemory leaves of the limit, but at most maxHold. The other half is for garbage.
+// With an embedded server, the result is halved. It is at least MinHoldBytes.
 func (m Memory) DefaultHold(embedded bool) int {
 	hold := int64(DefaultHoldBytes)
 	if m.SoftLimit() != NoLimit {
@@ -46,8 +46,8 @@ func (m Memory) DefaultHold(embedded bool) int {
 // GCSettings returns the runtime's memory limit, and the percentage by which the heap may grow before a garbage
 // collection: see debug.SetMemoryLimit and debug.SetGCPercent. Rare collections make a busy level up to a fifth faster.
 // If the environment sets no limit, the returned limit has room for hold bytes of messages and hold bytes of garbage.
-// Below smallLimit the percentage is Go's default. The memory of an embedded server is unknown. So with such a server
-// and no limit, GCSettings returns Go's defaults.
+// With a limit below smallLimit, the percentage is the default of Go. The memory of an embedded server is unknown. So
+// with such a server and no limit, GCSettings returns Go's defaults.
 func (m Memory) GCSettings(hold int, embedded bool) (limit int64, percent int) {
 	const rarePercent, defaultPercent = 400, 100 // percent
 	switch limit := m.SoftLimit(); {

@@ -41,8 +41,7 @@ func ParseRetryLimits(s string) (rules RetryLimits, fallback string, err error) 
 	return rules, fallback, nil
 }
 
-// RetryWaits are the backoff ladders, by target pattern. A message waits in the shortest level after its first refusal,
-// in the next level after the second, and so on. After each further refusal, it waits in the longest level.
+// RetryWaits are the waits between delivery attempts, by target pattern: see Config.RetryLadder.
 type RetryWaits = message.Rules[levels.Ladder]
 
 // RetryJitter has the maximum extensions of a target's waits in percent, by target pattern.
@@ -102,8 +101,8 @@ func parseJitter(list string) (waits string, percent int, err error) {
 	return waits, percent, nil
 }
 
-// parseLadder expands doublings. It refuses a wait that is shorter than the previous wait, because a ladder would sort
-// the waits silently.
+// parseLadder expands doublings. It refuses a wait that is shorter than the previous wait, because levels.Parse would
+// sort the waits silently.
 func parseLadder(list string) (levels.Ladder, error) {
 	words := message.SplitList(list)
 	var names []string
@@ -149,8 +148,8 @@ func levelName(d time.Duration) string {
 	return fmt.Sprint(d.Milliseconds(), "ms")
 }
 
-// RetryLanes returns the levels of all waits, each once. It returns an error if two levels of the same duration have
-// different names, or if there are too many levels.
+// RetryLanes returns the retry lanes for all waits, each lane once. It returns an error if two names have the same
+// duration, such as 60s and 1m, or if there are too many lanes.
 func RetryLanes(rules RetryWaits, fallback levels.Ladder) (levels.Ladder, error) {
 	names := strings.Fields(fallback.String())
 	for _, r := range rules {
