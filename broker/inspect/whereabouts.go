@@ -35,11 +35,11 @@ type Retries struct {
 	Allowed     int       `json:"attempts_allowed,omitempty"`
 	LastError   string    `json:"last_error,omitempty"` // reason of the last refusal
 	LastFailure time.Time `json:"last_failure,omitzero"`
-	Deferred    string    `json:"deferred,omitempty"` // the reason for the wait until RetryAt, if not a refusal
+	Deferred    string    `json:"deferred,omitempty"` // the reason for the wait until RetryAt; empty after a refusal
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 }
 
-// Delivery is the journal's record of a delivery. For a dead letter, only Instance is set.
+// Delivery is the journal's record of a delivery. If the record is that of a dead letter, only Instance is set.
 type Delivery struct {
 	Delivered time.Time `json:"delivered_at,omitzero"`
 	Late      float64   `json:"late_seconds,omitempty"`
@@ -89,7 +89,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 			w.Answer += "; " + said
 		}
 	default:
-		w.Answer = fmt.Sprintf("due since %s: %s", text.Span(-wait), v.explainOverdue(in))
+		w.Answer = fmt.Sprintf("overdue by %s: %s", text.Span(-wait), v.explainOverdue(in))
 	}
 	if paused != "" && w.Paused == "" && problem == nil {
 		w.Answer, w.Paused = w.Answer+"; "+paused, paused
@@ -102,14 +102,14 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 
 func (l Lane) explainNewer(format int) string {
 	if l.Format == 0 {
-		return newerMessage
+		return fmt.Sprintf("waiting for a newer broker: the message has format %d", format)
 	}
 	return fmt.Sprintf("waiting for a newer broker: %s owns its lane and reads formats up to %d;"+
 		" the message has format %d", l.Instance, l.Format, format)
 }
 
-// pauseOf describes the pause that holds a message, or returns an empty string. A message in the lane of a pause waits
-// for that pause, even if another pause would hold it afterwards.
+// pauseOf returns a text about the pause that holds a message back, or an empty string. For a message in the lane of a
+// pause, it is that pause, even if the message's target has another pause now.
 func (v Lanes) pauseOf(addr message.Address, target string) string {
 	id, _ := v.list.PauseOf(target, "")
 	if addr.Form == message.FormPaused {
@@ -126,7 +126,7 @@ func (v Lanes) pauseOf(addr message.Address, target string) string {
 	return ""
 }
 
-// describeEntry describes an entry of a timer that is not a pending set.
+// describeEntry describes an entry of any kind except Set.
 func (s *search) describeEntry(in message.Incoming, e entry.Entry) Whereabouts {
 	w := s.describe(in, e.Request.Accepted, e.Request.Due, e.Request.Target)
 	switch e.Kind {

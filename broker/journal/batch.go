@@ -60,16 +60,12 @@ func (b batch) body(h head, buffer []byte) []byte {
 	return append(buffer, b.lines...)
 }
 
-// parseHead parses the first line of a batch, and returns the other lines.
-func parseHead(body []byte) (h head, lines []byte, err error) {
+// parseHead parses the first line of a batch, and returns the other lines. It returns false if the line is invalid, or
+// written by a newer broker.
+func parseHead(body []byte) (h head, lines []byte, ok bool) {
 	headLine, lines, _ := bytes.Cut(body, []byte("\n"))
-	if err := json.Unmarshal(headLine, &h); err != nil {
-		return h, nil, fmt.Errorf("decode the head of a batch: %w", err)
-	}
-	if h.Version > Version {
-		return h, nil, errNewer
-	}
-	return h, lines, nil
+	err := json.Unmarshal(headLine, &h)
+	return h, lines, err == nil && h.Version <= Version
 }
 
 func timeOf(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }

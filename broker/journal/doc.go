@@ -6,10 +6,11 @@
 //
 // # Invariants
 //
-//   - No delivery and no commit waits for the journal or depends on it. Add encodes one line, and drops the record if
-//     there is no room.
-//   - A search reports the holes of the journal: the intervals in which records are missing, or may be missing. Without
-//     a hole, each message that ended in the interval of the search has a record, if all instances keep a journal.
+//   - No delivery, and no removal of a delivered message, waits for the journal or depends on it. Add encodes one line,
+//     and drops the record if there is no room.
+//   - A search reports the holes of the journal: the intervals in which records are missing, or may be missing. If it
+//     reports none, each message that ended in the interval of the search has a record, if all instances keep a
+//     journal. The section about holes ends with the exceptions.
 //   - With a secret, a batch counts only if it has the seal of a broker. A client chooses the reply subject of its
 //     requests, and so can make the server store an answer in this stream.
 //   - A search needs memory for one answer of the server, about 4 MiB, for any number of records. It passes each record
@@ -28,19 +29,19 @@
 //
 //	v     version of the encoding; a reader skips batches of newer versions
 //	b, s  the name of the instance, and a random token for each of its starts
-//	n     number of the batch, from 1 for each start; a start stores its batches in order
+//	n     number of the batch, from 1 for each start; the batches of a start are stored in this order
 //	p     number of the last acknowledged batch before this one; 0 for none
 //	k     number of records that follow; a batch without records is a heartbeat
 //	a, z  times of the earliest and of the latest record, unix nanoseconds
 //	lost  dropped records that no earlier acknowledged batch reports: their number (k), and their times (a, z)
 //	end   true for the last batch of this start, after a clean stop
 //
-// The fields of a record; empty and zero fields are left out, except i, w and l:
+// The fields of a record; only i and w are always present:
 //
 //	i  Delay-Id
 //	t  target
 //	d  due time, unix nanoseconds; none if the broker could not parse the time in the request
-//	w  nanoseconds from d, or without d from 1970, until the target had the message or the dead letter was stored
+//	w  nanoseconds from d, or without d from 1970, until the delivery or until the dead letter was stored
 //	l  lateness in nanoseconds, without waits for a rate or a pause; left out if it is equal to w
 //	r  number of deliveries that the target refused
 //	c  code of the dead letter; none if the message was delivered
@@ -58,34 +59,33 @@
 //	a broker was killed                              it wrote no batch with end, and does not answer. A running broker
 //	                                                 writes at least once a minute, so the hole is the minute after its
 //	                                                 last batch. In this minute, the records of at most a second are
-//	                                                 missing, if the stream worked. If no broker could write then, the
-//	                                                 hole lasts until a broker can write
+//	                                                 missing, if the stream worked. If no broker writes for more than
+//	                                                 the next minute, the hole lasts until a broker writes
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
 //	no broker kept a journal                         no broker wrote for two and a half minutes, and the next batch, if
-//	                                                 there is one, is the first of its start
+//	                                                 there is one, is the first of its start that the search reads
 //	old batches were removed, or the stream is new   its first message is newer than the beginning of the query
 //	one of several brokers keeps no journal          the journal does not show it; package inspect asks the running
 //	                                                 brokers
 //
 // The reader gets the answers of the running brokers just before it reads (Config.States). So the result of a search is
 // complete up to one second before the search: a record reaches the stream within a second, or counts as unstored.
-// Without these answers, the reader sees no hole in the last minute. After a minute without a batch of a broker, it
-// reports that the records since then are unknown. After two and a half minutes, it concludes that the broker was
-// killed.
+// Without these answers, the reader sees no hole in the last minute. If a broker has written nothing for a minute, the
+// reader reports that the records after its last batch are unknown. After two and a half minutes, the reader concludes
+// that the broker was killed.
 //
 // A hole may be longer than the reported minute if a broker loses its connection to the journal, continues to deliver,
 // and is killed before it writes again.
 //
 // A client can store a copy of a batch. The reader recognizes the copy if it has read this batch or a later batch of
-// the same start, or if the records are too old for a first copy (maxRecordAge). It does not recognize any other copy
-// of an empty batch. Such a copy can hide that no broker wrote, or make the reader report a hole that is none.
+// the same start, or if the records are so old that a broker would have dropped the batch (maxRecordAge). It recognizes
+// no other copy. An unrecognized copy can hide that no broker wrote, or make the reader report a hole that is none.
 //
 // # Tried and rejected
 //
 //   - A message for each record. Each delivery would cost a write, with 100 bytes of overhead.
 //   - A record for each refusal: the refusals of a target that is unavailable for an hour would push all other records
-//     out. The record of the message has the number of refusals, and the reason of the last refusal. The commands where
-//     and retrying find waiting messages.
+//     out. The record of the message has the number of refusals, and the reason of the last refusal.
 //   - A binary encoding. It would have half the size, and be unreadable with the NATS CLI. A record has some 90 bytes,
 //     and adds 0.2 µs to its delivery (BenchmarkRecord), at most one per cent of the time of the delivery. A search
 //     among a million records takes a quarter of a second, and a read of a million records takes two seconds

@@ -129,9 +129,9 @@ func (k *kit) batches() (heads []head, at []time.Time, sizes []int) {
 		if err != nil {
 			k.Fatal(err)
 		}
-		h, _, err := parseHead(m.Data)
-		if err != nil {
-			k.Fatal(err)
+		h, _, ok := parseHead(m.Data)
+		if !ok {
+			k.Fatalf("message %d has no valid head", seq)
 		}
 		heads, at, sizes = append(heads, h), append(at, m.Time), append(sizes, len(m.Data))
 	}

@@ -57,12 +57,12 @@ func ParsePlace(s string) (Place, error) {
 	return Place{n, int(r)}, nil
 }
 
-// Query selects records. A record is selected if it matches every field. A record matches a list if it matches one
-// value of the list. An empty field matches all records.
+// Query selects records. A record is selected if it matches every field of the first group. A record matches a list if
+// it matches one value of the list. An empty field matches all records.
 type Query struct {
-	Target   string // a NATS pattern
-	Since    time.Time
-	Until    time.Time // exclusive
+	Target   string    // a NATS pattern
+	Since    time.Time // the earliest Record.At
+	Until    time.Time // Record.At must be earlier
 	IDs      []string  // Delay-Ids, or their first part: stream and sequence
 	Outcomes []Outcome
 	Lateness time.Duration // lateness that a record must exceed; zero selects all records

@@ -56,7 +56,7 @@ type start struct{ instance, token string }
 type summary struct {
 	number        uint64    // number of the last batch
 	lastStored    time.Time // time at which the last batch was stored
-	completeUntil time.Time // the batches of this start that the search has read have all its records before this time
+	completeUntil time.Time // completeUntil of the last batch
 	end           bool      // the last batch marks the end, after a clean stop
 	gapEnd        time.Time // end of the last interval after lastStored in which no instance could write; zero for none
 }
@@ -64,7 +64,7 @@ type summary struct {
 // summaries has the summaries of the starts of which a search has read a batch, at most maxSummaries.
 type summaries struct {
 	byStart    map[start]*summary
-	lastStored time.Time // time at which the last batch was stored, or the latest possible time; zero if there was none
+	lastStored time.Time // time at which the last batch was stored, or an upper bound if it was skipped; zero for none
 }
 
 func newSummaries() summaries { return summaries{byStart: make(map[start]*summary)} }
@@ -99,8 +99,8 @@ func (r *summaries) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 // recordGap processes the interval between the previous batch and a batch that was stored at storedAt. If the interval
 // is longer than the interval of heartbeats, no instance ran, or none could write. An instance that wrote before and
 // after the interval reports its own losses. An instance that never writes again may have run in the interval, unless
-// it was killed long before the interval. Current is the summary of the batch's start, or nil if the batch is the first
-// of its start.
+// it was killed long before the interval. Current is the summary of the batch's start, or nil if the search has read no
+// earlier batch of this start.
 func (r *summaries) recordGap(current *summary, storedAt time.Time, hole func(Hole)) {
 	gap := storedAt.Sub(r.lastStored)
 	if r.lastStored.IsZero() || gap <= heartbeatInterval+flushInterval {
@@ -160,7 +160,7 @@ func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole))
 			holes = append(holes, s.lastHole(key.instance))
 		case states != nil && silence > MaxStoreDelay:
 			h := s.lastHole(key.instance)
-			h.Reason = "the instance does not answer, and its last records are missing: it was killed or lost its connection"
+			h.Reason = "the instance does not answer, and its last records may be missing: it was killed or lost its connection"
 			if h.To.After(now) {
 				h.To = now
 			}
@@ -191,7 +191,7 @@ func (r *summaries) reportSilent(now time.Time, states []State, hole func(Hole))
 // least once a minute.
 func (s *summary) lastHole(instance string) Hole {
 	h := Hole{Instance: instance, From: s.completeUntil, To: s.lastStored.Add(heartbeatInterval + flushInterval),
-		Reason: "the last records of the instance are missing: it was killed or lost its connection"}
+		Reason: "the last records of the instance may be missing: it was killed or lost its connection"}
 	if s.gapEnd.After(h.To) {
 		h.To = s.gapEnd
 	}

@@ -43,8 +43,8 @@ func secondStart() input {
 }
 
 const (
-	killed  = "the last records of the instance are missing: it was killed or lost its connection"
-	silent  = "the instance does not answer, and its last records are missing: it was killed or lost its connection"
+	killed  = "the last records of the instance may be missing: it was killed or lost its connection"
+	silent  = "the instance does not answer, and its last records may be missing: it was killed or lost its connection"
 	unknown = "unknown: the instance wrote nothing for a minute"
 	stuck   = "not stored yet: the journal's stream stores nothing, or too little"
 	nobody  = "no instance wrote: none ran, or none kept a journal"

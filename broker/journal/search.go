@@ -18,8 +18,8 @@ import (
 const (
 	// skew is the assumed maximum difference between the clocks of two leaders.
 	skew = time.Minute
-	// leadTime is the length of the interval that a search reads before the interval of the query. So the search finds a
-	// batch of every instance that ran in the interval of the query.
+	// leadTime is the length of the interval that a search reads before the interval of the query. An instance that was
+	// killed early in the interval of the query may have written its last batch before.
 	leadTime = deadAfter + skew
 	// A batch counts as a copy if its latest record was older than maxRecordAge when the batch was stored.
 	maxRecordAge = maxBatchAge + skew
@@ -144,9 +144,9 @@ func (s *search) process(m lane.Message) error {
 		s.UnprovenMessages++
 		return nil
 	}
-	h, lines, err := parseHead(m.Data)
-	if err != nil { // the seal is valid, so a newer broker wrote it
-		s.addHole(Hole{From: m.At, To: m.At, Reason: errNewer.Error() + ": read the journal with that version"})
+	h, lines, ok := parseHead(m.Data)
+	if !ok { // written by a newer broker or, without a secret, perhaps by a client
+		s.addHole(Hole{From: m.At, To: m.At, Reason: "written by a newer broker: read the journal with that version"})
 		return nil
 	}
 	if h.Records > 0 && m.At.Sub(timeOf(h.Last)) > maxRecordAge || !s.summaries.addBatch(h, m.At, s.addHole) {
@@ -204,11 +204,12 @@ func (s *search) addHole(h Hole) {
 	s.Holes = append(s.Holes, h)
 }
 
-// conclude reports the holes at the end of the interval, and the hole before the journal's oldest batch.
+// conclude reports the hole before the journal's oldest batch, and the holes after the last batches read. End is the
+// time at which the search began or, if it stopped before the last batch, the time of the batch at which it stopped.
 func (s *search) conclude(end time.Time) {
 	states := s.cfg.States
 	if end.Before(s.SearchedAt) {
-		states = nil // the states describe a time after the interval of the query
+		states = nil // the states describe a later time
 	}
 	s.summaries.reportSilent(end, states, s.addHole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.OldestBatch.IsZero() || s.Since.Before(s.OldestBatch)) {

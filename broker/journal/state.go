@@ -7,8 +7,8 @@ import "time"
 type State struct {
 	Instance        string    `json:"-"`
 	Start           string    `json:"start"`              // random token of the start; empty from an older broker
-	UnstoredRecords int       `json:"unstored,omitempty"` // waiting records, and dropped ones not reported
-	Since           time.Time `json:"since,omitzero"`     // leader's time of the earliest one; zero if none
+	UnstoredRecords int       `json:"unstored,omitempty"` // waiting records, and dropped ones that no batch reports
+	Since           time.Time `json:"since,omitzero"`     // Record.At of the earliest unstored record; zero for none
 }
 
 // belongsTo reports whether the state belongs to a start.

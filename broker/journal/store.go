@@ -23,8 +23,8 @@ const (
 )
 
 var (
-	// errSlow is logged when a batch reports dropped records.
-	errSlow = errors.New("the stream is slower than the deliveries")
+	// errDropped is logged when a batch reports dropped records.
+	errDropped = errors.New("records were dropped")
 	// errOld is logged when a batch has waited for maxBatchAge.
 	errOld = errors.New("the records have waited for too long")
 )
@@ -42,7 +42,7 @@ func (w *Writer) store(ctx context.Context, publisher Publisher, b batch, end bo
 	lost := w.takeLost()
 	if lost.Records > 0 {
 		h.Lost = &lost
-		w.warn(errSlow)
+		w.warn(errDropped)
 	}
 	w.buffer = b.body(h, w.buffer[:0])
 	header := nats.Header{message.HeaderSeal: {w.cfg.Seal(w.cfg.Subject, w.buffer)}, "Nats-Msg-Id": {rand.Text()}}
@@ -121,7 +121,7 @@ func (w *Writer) drop(b batch, reported span, err error) {
 // warn logs that the stream stores nothing or too little, at most once in logInterval.
 func (w *Writer) warn(err error) {
 	if _, ok := w.logLimit.Allow(logInterval); ok {
-		w.cfg.Log.Warn("cannot store the journal, will retry; deliveries continue, and records without room are dropped",
+		w.cfg.Log.Warn("cannot store the journal; deliveries continue, and records that find no room are dropped",
 			"stream", w.cfg.Stream, "dropped", w.cfg.Counts.Dropped.Load(), "err", err)
 	}
 }

@@ -71,7 +71,7 @@ type Writer struct {
 
 	mu           sync.Mutex // guards the fields below; held while one line is encoded
 	openBatch    batch      // the batch to which Add appends
-	fullBatches  []batch    // batches to store, in order
+	fullBatches  []batch    // batches to store, oldest first
 	waitingBytes int        // bytes of openBatch, fullBatches and the batch that is being stored
 	freeBuffer   []byte     // memory of a stored batch, for reuse; nil if there is none
 	sendingSpan  span       // records of the batch that is being stored, with the losses that the batch reports
