@@ -20,8 +20,8 @@ import (
 // MaxDirect is the maximum number of subjects in one request of LastOfEach. The server's maximum is 1024.
 const MaxDirect = 256
 
-// The server adds these headers to a stored message. If a client has stored headers with these names, each name has
-// several values, and the last value is the server's.
+// The server adds these headers to each message in the answer to a direct get. If a client has stored headers with
+// these names, each name has several values, and the last value is the server's.
 const (
 	directStream   = "Nats-Stream"
 	directSubject  = "Nats-Subject"

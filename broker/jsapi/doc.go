@@ -1,5 +1,5 @@
-// Package jsapi sends requests of the JetStream API (nats-server, server/jetstream_api.go) to the leaders of streams,
-// and parses acknowledgements.
+// Package jsapi sends requests of the JetStream API (nats-server, server/jetstream_api.go), and parses
+// acknowledgements. Leaders answer all requests except direct gets (direct.go), which any replica may answer.
 //
 // # Why not nats.go
 //
@@ -13,8 +13,8 @@
 //     deliver other answers there.
 //   - Only ParseAck parses acknowledgements. It accepts only answers in the form of a stream's or the server's answers.
 //     AckOf accepts only answers in the form of a given stream's or the server's answers.
-//   - Only Outcome classifies the answers to a publish. Only this package lists the error codes that
-//     the broker receives.
+//   - Only Outcome classifies the answers to a publish. Only this package lists the error codes that the broker
+//     receives.
 //   - Only RefusedOperation, RefusedSubject and WatchRefusal interpret the server's permission errors.
 //   - A list of streams is complete, and includes the names of the streams without a leader.
 //   - In this package, only Retry repeats a request. The caller decides what a failure means.

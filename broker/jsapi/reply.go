@@ -26,7 +26,7 @@ const (
 	// Busy: this publish is not stored. An earlier copy with the same id may be stored.
 	Busy
 	// StreamFull: the message is not stored, nearly always because the stream has reached a limit of its own.
-	// CONTRIBUTING.md lists the reactions of the callers.
+	// CONTRIBUTING.md lists what each caller does then.
 	StreamFull
 	// LimitReached: the message is not stored, because the account or the server has reached a limit, and refuses all
 	// messages.
@@ -65,8 +65,8 @@ func (a Ack) Outcome() Outcome {
 	return Rejected
 }
 
-// NotStored reports whether the message is not stored and will not be stored. A Conflict of a deposed leader is the
-// only exception.
+// NotStored reports whether the message is not stored and will not be stored. It is true for a Conflict, although the
+// successor of a deposed leader may store the message.
 func (o Outcome) NotStored() bool { return o > Duplicate && o != Busy }
 
 // Full reports whether the message is not stored because of a limit of the stream, the account or the server.

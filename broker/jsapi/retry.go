@@ -25,8 +25,8 @@ const (
 var ErrNoLeader = errors.New("JetStream has no leader at the moment; try again")
 
 // Retry calls ask, which sends a request, and repeats the call while the servers answer that JetStream has no leader,
-// or that the request has no listener. It ends when ctx ends, after 5 s without a leader, or after 500 ms without a
-// listener. The servers have not executed such a request, so Retry is safe for any request.
+// or that the request has no listener. It ends when ctx ends, or maxNoLeader or maxNoListener after the first attempt:
+// the latest answer decides which. The servers have not executed such a request, so Retry is safe for any request.
 func Retry(ctx context.Context, ask func() error) error {
 	start := time.Now()
 	var lastErr error
