@@ -36,8 +36,8 @@ type Mark struct {
 	resets uint32 // Cursor.resets at the time of Begin
 }
 
-// Begin records that a message was read. The sequence must be higher than that of the previous call since the last
-// Reset.
+// Begin records that a message was read. Until the next Reset, each call must have a higher sequence than the call
+// before it.
 func (c *Cursor) Begin(seq uint64) Mark {
 	if c.next-c.first == uint64(len(c.slots)) {
 		c.grow()

@@ -21,8 +21,8 @@
 //
 // Every message below the cursor has arrived. A commit purges the stream up to the cursor. So the stream's first
 // sequence is the only durable state, and the next owner starts at the first sequence. (Only the timers' lane stores
-// its cursor, because timers stay in the stream: see ReaderConfig.Sparse.) After a crash, the next owner sends all
-// messages that are still in the lane again, under the same message ids, even messages that have arrived.
+// its cursor, because timers stay in the stream: see ReaderConfig.Sparse.) After a crash, the next owner sends each
+// message that is still in the lane, even if it has arrived, under the same message id.
 //
 // # Reading
 //
@@ -33,7 +33,7 @@
 // get was rejected: any replica may answer a direct get, even a replica that lags. The reader recognizes a stored
 // message by its subject and its $JS.ACK reply subject, not by its headers: see parseStored.
 //
-// At the tail of a lane, an open request makes the server send each message separately as it is stored. Each message
+// At the tail of a lane, an open request makes the server send each new message immediately and alone. Each message
 // then costs the server and the reader a wake-up and a write. So if messages may wait (ReaderConfig.BatchWindow), a
 // request at the tail returns only the messages that are already stored ("no_wait"), and the reader sends the next
 // request after BatchWindow. An idle lane still has one open request, which the server keeps until a message is stored

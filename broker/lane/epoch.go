@@ -18,8 +18,8 @@ type Epoch struct {
 }
 
 // begin starts an epoch. It takes a sample of the stream, creates a consumer that starts at the last message read or at
-// the first message, and takes another sample. If the stream was replaced between the samples, begin returns an error,
-// because the consumer might never deliver the messages of the new stream.
+// the lowest sequence to hand over, and takes another sample. If the stream was replaced between the samples, begin
+// returns an error, because the consumer might never deliver the messages of the new stream.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	stream, sample, err := r.requestState(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 }
 
 // compareSamples returns nil if the later of two samples may have the history of the earlier one. It returns
-// ErrUnsureHistory if the later sample is older or shorter, because a deposed leader may have answered.
+// ErrUnsureHistory if the later sample shows an older or shorter stream, because a deposed leader may have answered.
 func compareSamples(earlier, later Sample) error {
 	switch {
 	case later.Created.After(earlier.Created):
@@ -93,9 +93,9 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 		k.first = 0
 	}
 	k.lastRead, k.next = Message{}, 0
-	// The previous owner committed up to first or, in a sparse lane, read up to first. If the leader shows a lower
-	// sequence, the stream was restored, or truncated by a loss of power. The stream's creation time may still be the
-	// same.
+	// The previous owner committed up to first or, in a sparse lane, read up to first. If the leader's stream begins
+	// below first (a sparse lane: ends below first), the stream was restored, or truncated by a loss of power. Its
+	// creation time may still be the same.
 	maxFirst := sample.FirstSeq
 	if r.cfg.Sparse {
 		maxFirst = sample.LastSeq + 1

@@ -14,7 +14,7 @@ var (
 
 // Reasons to replace a consumer. After each error the reader begins an epoch at the last message that it read.
 var (
-	// errUnproven is returned when the consumer shows a message, and the leader has neither this message nor a later one.
+	// errUnproven is returned when the consumer shows a message, and the leader has no message in the gap or after it.
 	errUnproven = errors.New("the consumer shows a message that the leader does not have")
 	// errLost is returned when a consumer sequence or the leader shows that the reader has missed a message.
 	errLost = errors.New("a message was lost on the wire, or the server created the consumer again")
@@ -32,6 +32,6 @@ var (
 var (
 	// errUnanswered is returned when a scan gets no answer for scanTimeout.
 	errUnanswered = errors.New("the consumer of the scan did not answer; try again")
-	// errNoServer is returned when no server has known the consumer of a scan for scanTimeout.
+	// errNoServer is returned when scanTimeout passes, and the last answer was that no server knows the consumer.
 	errNoServer = errors.New("the consumer of the scan did not answer (503 no responders); try again")
 )
