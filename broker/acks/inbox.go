@@ -190,7 +190,9 @@ func (b *Inbox) deliver(t token, res result) {
 	}
 	c.running = true
 	b.mu.Unlock()
+	silent := false // ErrSilent was reported
 	for {
+		silent = silent || errors.Is(res.err, ErrSilent)
 		pending := c.f(res.answer, res.err)
 		b.mu.Lock()
 		if !pending || res.answer == nil && !errors.Is(res.err, ErrSilent) {
@@ -201,7 +203,7 @@ func (b *Inbox) deliver(t token, res result) {
 		}
 		if len(c.queue) == 0 {
 			c.running = false
-			if res.err != nil { // ErrSilent: it is reported again after another flush
+			if silent { // it is reported again after another flush
 				b.flushQueue = append(b.flushQueue, t)
 				signal(b.flushSignal)
 			}

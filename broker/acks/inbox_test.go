@@ -233,6 +233,23 @@ func TestWaitsThroughSilence(t *testing.T) {
 	})
 }
 
+// TestAnswerWhileSilenceIsReported: if an answer that does not count comes while the Func handles ErrSilent, the Func
+// still gets the next ErrSilent.
+func TestAnswerWhileSilenceIsReported(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b, _, _ := startInbox(t, s)
+		respond(t, s, "x", func(m *nats.Msg) { time.Sleep(silenceTimeout + 1); _ = m.Respond([]byte("stray")) })
+		l := newLog()
+		b.PublishReportingSilence(message("x"), 3*silenceTimeout, func(answer *nats.Msg, err error) bool {
+			l.add(answer, err)
+			time.Sleep(2 * time.Nanosecond) // a Func of the broker would not block
+			return true
+		})
+		time.Sleep(time.Minute)
+		l.check(t, ErrSilent.Error(), "stray", ErrSilent.Error(), ErrTimeout.Error())
+	})
+}
+
 // TestResultsWhileFuncRuns: a Func that blocks while answers and the timeout come gets all of these results in order,
 // until it returns false.
 func TestResultsWhileFuncRuns(t *testing.T) {

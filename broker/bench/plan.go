@@ -141,6 +141,7 @@ func (p *Plan) Check() error {
 		p.checkTimers(&problems)
 	}
 	problems.addIf(p.Core && p.Scenario.nothingDue(), "core subscribers: this scenario delivers no message")
+	problems.addIf(p.Core && p.Scenario.Named(), "core subscribers: this scenario delivers to a stream")
 	return errors.Join(problems...)
 }
 

@@ -23,6 +23,7 @@ func TestCheckPlanOfTimers(t *testing.T) {
 		{Timers, func(p *Plan) { p.Duration, p.TimerRate = 0, 0 }, nil}, // without the even phase
 		{Timers, func(p *Plan) { p.Size = 64<<10 + 1 }, []string{"size 65537: want 16 to 65536"}},
 		{Timers, func(p *Plan) { p.Delays = []Delay{{time.Minute, true}} }, []string{"one constant delay at most"}},
+		{Timers, func(p *Plan) { p.Core = true }, []string{"core subscribers: this scenario delivers to a stream"}},
 		{Rounds, func(p *Plan) { p.Interval = 7 * time.Second }, []string{"every 7s: want 5s, 6s"}},
 		{Rounds, func(p *Plan) { p.Interval = time.Second }, []string{"every 1s: want 5s, 6s"}},
 		{Rounds, func(p *Plan) { p.Interval = 0 }, []string{"every 0s: want 5s, 6s"}},

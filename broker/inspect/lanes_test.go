@@ -30,6 +30,18 @@ func TestOwnerState(t *testing.T) {
 	}
 }
 
+// TestResolveUnknown: an unknown owner is nobody only if no broker reads a lane. A broker whose memory is full runs, too.
+func TestResolveUnknown(t *testing.T) {
+	for other, want := range map[Owner]Owner{
+		OwnerReads: OwnerUnknown, OwnerWaits: OwnerUnknown, OwnerStopped: NoOwner, NoOwner: NoOwner,
+	} {
+		lanes := []Lane{{Reader: Reader{Owner: OwnerUnknown}}, {Reader: Reader{Owner: other}}}
+		if resolveUnknown(lanes); lanes[0].Owner != want {
+			t.Errorf("beside an owner that is %q: got %q, want %q", other, lanes[0].Owner, want)
+		}
+	}
+}
+
 func TestIsRead(t *testing.T) {
 	now := time.Now()
 	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }

@@ -127,8 +127,8 @@ func pausedPatterns(l *pause.List) string {
 }
 
 // changePauses changes the list and announces it to the instances. A pause fails if the list cannot be stored, or if an
-// instance does not support pauses. A resumption takes effect even if the list cannot be stored: perhaps the waiting
-// messages have filled the account.
+// instance does not support pauses. A resumption takes effect even if the list cannot be stored, provided that an
+// instance may run: perhaps the waiting messages have filled the account.
 func (i *Inspector) changePauses(
 	ctx context.Context, pausing bool, change func(*pause.List) (*pause.List, error),
 ) (PauseChange, error) {
@@ -149,7 +149,7 @@ func (i *Inspector) changePauses(
 		return PauseChange{}, fmt.Errorf("%w: %s", ErrPausesUnsupported, text.ShortList(a.unsupported))
 	}
 	next, refused, err := a.change(ctx, change)
-	if err != nil && (pausing || refused) || next == nil {
+	if err != nil && (pausing || refused || len(a.unconfirmed()) == 0) || next == nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
 	result := PauseChange{Pauses: pausesOf(next), Confirmed: []string{}, Unconfirmed: []string{}}

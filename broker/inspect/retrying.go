@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoRetryLane is returned if the query begins in a retry lane that does not exist or did not answer.
-var ErrNoRetryLane = errors.New("the retry lane does not exist")
+var ErrNoRetryLane = errors.New("the retry lane does not exist, or its leader does not answer")
 
 // RetryState is the reason why a message is in a retry lane.
 type RetryState string
@@ -81,7 +81,7 @@ func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (RetryReport
 	if first := query.From.ID.Stream; first != "" {
 		n := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == first })
 		if n < 0 {
-			return RetryReport{}, fmt.Errorf("%w: %s; there are %s", ErrNoRetryLane, first, streamsOf(lanes))
+			return RetryReport{}, fmt.Errorf("%w: %s; the lanes that answered are %s", ErrNoRetryLane, first, streamsOf(lanes))
 		}
 		lanes = lanes[n:]
 	}

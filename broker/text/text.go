@@ -66,3 +66,16 @@ func ShortList(names []string) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 }
+
+// ShellQuote returns untrusted text as one argument for a POSIX shell, of at most 600 characters. It quotes the text if
+// the text needs quotes.
+func ShellQuote(word string) string {
+	word = Printable(word, 600)
+	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/+@%,-", r))
+	}) < 0 && word[0] != '-'
+	if plain {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -22,3 +22,15 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
+
+// TestShellQuote: special characters of a shell are quoted.
+func TestShellQuote(t *testing.T) {
+	for word, want := range map[string]string{
+		"orders.expire": "orders.expire", "orders.>": "'orders.>'", "": "''", "--all": "'--all'",
+		"$(rm -rf ~)": "'$(rm -rf ~)'", "it's": `'it'\''s'`, "a;b": "'a;b'", "a`b`": "'a`b`'", "a\nb": "'a·b'", "é": "'é'",
+	} {
+		if got := ShellQuote(word); got != want {
+			t.Errorf("%q: got %s, want %s", word, got, want)
+		}
+	}
+}

@@ -148,16 +148,8 @@ func nextPage(flags *pflag.FlagSet, l inspect.PendingList, maxRead uint64) strin
 	var words []string
 	for _, name := range []string{"target", "due-after", "due-before", "limit", "most", "cursor"} {
 		if f := flags.Lookup(name); f.Value.String() != f.DefValue {
-			words = append(words, "--"+name+" "+shellQuote(f.Value.String()))
+			words = append(words, "--"+name+" "+text.ShellQuote(f.Value.String()))
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// shellQuote quotes an argument for a shell, if it needs quotes.
-func shellQuote(word string) string {
-	if strings.ContainsAny(word, "*> ") {
-		return "'" + word + "'"
-	}
-	return word
 }

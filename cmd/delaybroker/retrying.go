@@ -143,7 +143,7 @@ func (a *app) printTotals(r inspect.RetryReport, query inspect.RetryQuery, limit
 	}
 	flags := "--from " + r.NextPosition
 	if query.Target != "" {
-		flags += " --target " + shellQuote(query.Target)
+		flags += " --target " + text.ShellQuote(query.Target)
 	}
 	fmt.Fprintf(a.Err, "stopped after %s; continue with %s, or raise --most\n", messages, flags)
 }

@@ -141,6 +141,28 @@ func TestResumedInFullAccount(t *testing.T) {
 	})
 }
 
+// TestResumeWithoutBroker: without a running broker, a resumption fails if the stream cannot store it: no instance could
+// apply it later. The pattern stays paused until a resumption is stored.
+func TestResumeWithoutBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, broker.Config{})
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		harness.MustPause(t, o, "ui.>")
+		b.Stop()
+		account := harness.StorageLimit(c, s)
+		account.Reach()
+		if change, err := o.Resume(context.Background(), "ui.>"); err == nil || !strings.Contains(err.Error(), "did not store") {
+			t.Errorf("resume: %+v, %v, want an error that the stream cannot store the resumption", change, err)
+		}
+		account.Lift()
+		if left, err := o.Pauses(context.Background()); err != nil || len(left) != 1 {
+			t.Errorf("the stored pauses are %v, %v, want one", left, err)
+		}
+		harness.MustResume(t, o, "ui.>")
+	})
+}
+
 // TestPauseWithoutItsStream: a broker without the right to create the stream delivers as usual. The pause command names
 // the missing stream.
 func TestPauseWithoutItsStream(t *testing.T) {

@@ -118,18 +118,6 @@ func TestInvalidRequests(t *testing.T) {
 	}
 }
 
-// TestQuoted: special characters of a shell are quoted.
-func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{
-		"orders.expire": "orders.expire", "orders.>": "'orders.>'", "": "''", "--all": "'--all'",
-		"$(rm -rf ~)": "'$(rm -rf ~)'", "it's": `'it'\''s'`, "a;b": "'a;b'", "a`b`": "'a`b`'", "a\nb": "'a·b'", "é": "'é'",
-	} {
-		if got := quote(word); got != want {
-			t.Errorf("%q: got %s, want %s", word, got, want)
-		}
-	}
-}
-
 // TestBulkResult: the notes have a constant order.
 func TestBulkResult(t *testing.T) {
 	all := store.BulkResult{Matched: 11, Outcomes: map[timer.Outcome]int{

@@ -149,7 +149,7 @@ func (a action) logText() string {
 	line := a.Shell
 	for name, values := range a.Edit.Set {
 		for _, value := range values {
-			line = strings.ReplaceAll(line, quote(name+": "+value), quote(name+": …"))
+			line = strings.ReplaceAll(line, text.ShellQuote(name+": "+value), text.ShellQuote(name+": …"))
 		}
 	}
 	return line

@@ -27,7 +27,10 @@ func (a action) actionOn(t timerRef) action {
 
 // planSelected reads each selected timer, and plans the action for the timers that it can change.
 func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
-	if len(a.Timers) > maxRows || a.All {
+	switch {
+	case a.All:
+		return plan{}, fmt.Errorf("%w: all and a list of timers exclude each other: give one of them", errRequest)
+	case len(a.Timers) > maxRows:
 		return plan{}, fmt.Errorf("%w: select at most %d timers", errRequest, maxRows)
 	}
 	var skipped notes

@@ -17,7 +17,7 @@ func (s shell) flag(name, value string) shell {
 	if value == "" {
 		return s
 	}
-	return append(s, name, quote(value))
+	return append(s, name, text.ShellQuote(value))
 }
 
 // words appends arguments that are not flags. It is called last. If an argument begins with -, words first appends --,
@@ -27,7 +27,7 @@ func (s shell) words(values ...string) shell {
 		s = append(s, "--")
 	}
 	for _, v := range values {
-		s = append(s, quote(v))
+		s = append(s, text.ShellQuote(v))
 	}
 	return s
 }
@@ -38,18 +38,6 @@ func (s shell) String() string {
 		return ""
 	}
 	return "delaybroker " + strings.Join(s, " ")
-}
-
-// quote quotes an argument for a POSIX shell. Keys and targets are untrusted text.
-func quote(word string) string {
-	word = text.Printable(word, 600)
-	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/+@%,-", r))
-	}) < 0 && word[0] != '-'
-	if plain {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Line is the code that publishes one message in a language. SUBJECT and BODY are placeholders. BODY is inside quotes.
