@@ -16,9 +16,10 @@ import (
 // Each of these texts begins the Reason of some Results. Package doctor recognises them in messages that wait for their
 // next attempt.
 const (
-	NobodyListens = jsapi.NobodyListens
-	NotAllowed    = "NATS does not let the broker publish there"
-	NoStream      = "no stream acknowledged in time"
+	NobodyListens   = jsapi.NobodyListens
+	NotAllowed      = "NATS does not let the broker publish there"
+	NoStream        = "no stream acknowledged in time"
+	UnknownListener = "it is not known whether a stream listens on the subject, and none acknowledged in time"
 )
 
 // evidence is the set of facts about a target's answer to a delivery, or about its silence. Fields that do not apply
@@ -223,10 +224,10 @@ func (e evidence) silenceReason() string {
 	case e.listenerKind == kindAcks:
 		return "a stream listens on the subject, and none acknowledged in time"
 	case e.listenerKind == kindUnknown:
-		return "no stream acknowledged in time, and it is not known whether one listens on the subject"
+		return UnknownListener
 	case e.unlistedAcks:
-		return "no stream acknowledged in time; " +
-			"a stream that the account does not list recently acknowledged a similar subject"
+		return "a stream that the account does not list recently acknowledged a similar subject, " +
+			"and none acknowledged in time"
 	}
 	return "the server did not confirm in time that it took the message"
 }

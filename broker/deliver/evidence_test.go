@@ -190,10 +190,10 @@ func TestJudgeTimeout(t *testing.T) {
 		{"a stream without a leader", message.ModeAuto, evidence{listenerKind: kindAcks},
 			"unknown, because a stream listens on the subject, and none acknowledged in time"},
 		{"streams not known", message.ModeAuto, evidence{listenerKind: kindUnknown},
-			"unknown, because no stream acknowledged in time, and it is not known whether one listens on the subject"},
+			"unknown, because it is not known whether a stream listens on the subject, and none acknowledged in time"},
 		{"a stream elsewhere", message.ModeAuto, evidence{listenerKind: kindNone, unlistedAcks: true},
-			"unknown, because no stream acknowledged in time; a stream that the account does not list " +
-				"recently acknowledged a similar subject"},
+			"unknown, because a stream that the account does not list recently acknowledged a similar subject, " +
+				"and none acknowledged in time"},
 		{"no stream", message.ModeAuto, evidence{listenerKind: kindNone},
 			"unknown, because the server did not confirm in time that it took the message"},
 		{"a service", message.ModeRequest, evidence{}, "refused, because no reply within 10s"},

@@ -1,9 +1,12 @@
 package deliver
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"delaybroker/broker/acks"
 )
 
 // TestJudgeGroup: an eighth of the window is outstanding for a group, and more messages wait. In the first second, the
@@ -176,6 +179,29 @@ func TestPressureEnded(t *testing.T) {
 		g.lastFull, g.pressure = now.Add(-tt.room), &pressure{sliceStart: now.Add(-tt.sinceStart), judged: tt.judged}
 		if got := g.pressureEnded(now); got != tt.want {
 			t.Errorf("%s: ended %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestCountsAsAnswer: a lost connection ends all outstanding deliveries at once, and is no answer of their targets.
+func TestCountsAsAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		result Result
+		want   bool
+	}{
+		{Result{Outcome: Delivered}, true},
+		{Result{Outcome: Refused}, true},
+		{Result{Outcome: Unknown, Err: errors.New("busy")}, true},
+		{Result{Outcome: Expired}, false},
+		{Result{Outcome: Refused, Err: acks.ErrTimeout}, false},
+		{Result{Outcome: Unknown, Err: acks.ErrTimeout}, false},
+		{Result{Outcome: Unknown, Err: acks.ErrDisconnected}, false},
+		{Result{Outcome: Unknown, Err: acks.ErrClosed}, false},
+		{Result{Outcome: Unknown, Err: ErrDraining}, false},
+		{Result{Outcome: Unknown, Err: ErrHalted}, false},
+	} {
+		if got := countsAsAnswer(tt.result); got != tt.want {
+			t.Errorf("%s, %v: %t, want %t", tt.result.Outcome, tt.result.Err, got, tt.want)
 		}
 	}
 }

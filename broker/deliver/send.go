@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -149,9 +150,11 @@ func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	}
 }
 
-// countsAsAnswer reports whether a result counts for the rates of the target's groups. Results of messages that timed
-// out or must not be sent do not count.
+// noAnswer has the errors of messages that timed out, lost their connection, or must not be sent.
+var noAnswer = []error{acks.ErrTimeout, acks.ErrDisconnected, acks.ErrClosed, ErrDraining, ErrHalted}
+
+// countsAsAnswer reports whether a result counts for the rates of the target's groups.
 func countsAsAnswer(r Result) bool {
-	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, ErrHalted) &&
-		!errors.Is(r.Err, acks.ErrTimeout)
+	return r.Outcome != Expired &&
+		(r.Err == nil || !slices.ContainsFunc(noAnswer, func(err error) bool { return errors.Is(r.Err, err) }))
 }

@@ -45,6 +45,8 @@ func (f Facts) adviceFor(r message.Request) (advice string) {
 		return "start the consumer of " + target
 	case strings.HasPrefix(r.LastError, deliver.NotAllowed):
 		return "grant the broker's user permission to publish to " + target
+	case strings.HasPrefix(r.LastError, deliver.UnknownListener):
+		return "grant the broker's user permission to list streams, or send to " + target + " in the mode core"
 	case strings.HasPrefix(r.LastError, deliver.NoStream):
 		for _, name := range slices.Sorted(maps.Keys(f.Infos)) {
 			if overlap(f.Infos[name].Config.Subjects, []string{r.Target}) != "" {

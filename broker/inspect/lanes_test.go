@@ -30,7 +30,8 @@ func TestOwnerState(t *testing.T) {
 	}
 }
 
-// TestResolveUnknown: an unknown owner is nobody only if no broker reads a lane. A broker whose memory is full runs, too.
+// TestResolveUnknown: an unknown owner is nobody only if no broker reads a lane. A broker whose memory is full
+// runs, too.
 func TestResolveUnknown(t *testing.T) {
 	for other, want := range map[Owner]Owner{
 		OwnerReads: OwnerUnknown, OwnerWaits: OwnerUnknown, OwnerStopped: NoOwner, NoOwner: NoOwner,

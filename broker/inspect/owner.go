@@ -110,7 +110,7 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 }
 
 // resolveUnknown changes unknown owners to nobody if no lane has a reader. A running broker reads at least one
-// lane, or has filled its memory from that lane. The lane's consumer shows a reader even without an answer of the broker.
+// lane, or has filled its memory from that lane. The lane's consumer shows a reader even if the broker does not answer.
 func resolveUnknown(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerReads || l.Owner == OwnerWaits }) {
 		return
