@@ -25,15 +25,15 @@ const (
 	headerOverhead = 96
 )
 
-// flights are the messages that a lane has in memory. Each is in a queue of timers to be read, or in one of these
-// places:
+// flights are the messages that a lane has in memory. A message is in one of these places, or, for a named timer, in
+// one of the worker's queues of timers to be read:
 //
 //	wheel        until its next decision; packed if it waits for long
 //	expanded     until its next decision, if it was packed before and cannot be packed now
 //	untimed      until the leader's time is proven, in the order of reading
 //	unanswered   until its publish, delivery or request is answered; only counted
 //	halted       until a closing pause is over, in the order of due times
-//	unchecked    until one of maxChecks requests about duplicates has ended
+//	unchecked    until fewer than maxChecks requests about duplicates are unanswered
 //
 // A message in expanded needs no further memory, so it must not wait behind packed messages, which need memory. Only
 // the lane's loop uses flights.
@@ -46,7 +46,7 @@ type flights struct {
 	unchecked []*flight
 	account   *account // the lane's part of the instance's memory
 
-	packsTimers bool // timers may be packed; false if the lane refers to their flights (timers.lastSets)
+	packsTimers bool // false in the timers' lane, because timers.lastSets refers to the flights
 
 	count      int // number of messages, in all places
 	bytes      int // memory that the messages take, in bytes
@@ -142,7 +142,7 @@ func (f *flights) takeDue(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	}
 }
 
-// wakeTime returns the time of the first message on the wheel for which there is memory now.
+// wakeTime returns the time of the first message on the wheels for which there is memory now.
 func (f *flights) wakeTime() (leader.Time, bool) {
 	if f.blocked() {
 		due, ok := f.expanded.Next()
@@ -151,7 +151,7 @@ func (f *flights) wakeTime() (leader.Time, bool) {
 	return f.nextTime()
 }
 
-// nextTime returns the time of the first message on the wheel.
+// nextTime returns the time of the first message on the wheels.
 func (f *flights) nextTime() (leader.Time, bool) {
 	due, ok := f.wheel.Next()
 	if expanded, found := f.expanded.Next(); found && (!ok || expanded.Before(due)) {
@@ -173,9 +173,8 @@ func (f *flights) setOverdue(fl *flight, since leader.Time, overdue bool) {
 	}
 }
 
-// oldestOverdue returns the earliest time since which a message is overdue. A message on the wheel counts as overdue
-// from a lookahead after its time on the wheel: a message that awaits a hop is taken off the wheel a lookahead before
-// it is overdue. So some messages on the wheel count as overdue too late, but none too early.
+// oldestOverdue returns the earliest time since which a message is overdue. For a message on the wheels, that is its
+// time there plus the lookahead, which is exact for a message that awaits a hop, and too late for the others.
 func (f *flights) oldestOverdue() (since leader.Time, ok bool) {
 	first, ok := f.overdue.Next()
 	since = leader.At(first)

@@ -20,7 +20,7 @@ type laneKind interface {
 	// due returns the next step of a due message. It is pure.
 	due(p plan, m moment, f *flight) step
 	// deadline returns the time from which on a message is overdue if it is still in the lane. Retry is true if the
-	// message is overdue from that time on even while it waits on the wheel. It is pure.
+	// message waits for another attempt: then it is overdue even while it waits on the wheel. It is pure.
 	deadline(p plan, f *flight) (at leader.Time, retry bool)
 	// holdsTimers reports whether the messages are the entries of named timers, which stay in the lane after they have
 	// been read.
@@ -38,7 +38,7 @@ type laneKind interface {
 // source describes the messages of a lane, and the lane's share of the memory.
 type source struct {
 	filter string  // the subjects of a lane that is only a part of its stream; empty for a whole stream
-	cursor string  // the subject of the lane's stored cursor, a message that needs no commit; empty for none
+	cursor string  // the subject on which the lane stores its cursor; such a message needs no commit; empty for none
 	sparse bool    // messages may be deleted at any time, in any order: see lane.ReaderConfig
 	share  float64 // the lane's share of the instance's memory: see budget
 }

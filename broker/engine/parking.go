@@ -13,7 +13,7 @@ const (
 	// active.
 	activePauseWait = time.Second
 	// pausedReason is the reason that is recorded for a message that waits in a retry lane because its target is paused.
-	pausedReason = "its target is paused, and the stream of paused messages refuses it"
+	pausedReason = "its target is paused, and the stream of paused messages does not accept it"
 	// If the stream of paused messages has not answered for parkTimeout, and at least maxParking publishes of a lane into
 	// that stream are unanswered, further messages wait in a retry lane: a stream without a leader must not fill the
 	// lane's memory.
@@ -21,7 +21,8 @@ const (
 	parkTimeout = time.Second
 )
 
-// pausedLane is the lane of one pause. A worker reads it after the pause was resumed, until the lane is empty.
+// pausedLane is the lane of one pause. A worker reads it after the pause was resumed, and stops soon when
+// the pause is active again.
 type pausedLane struct {
 	plainLane
 	pause  string // the id of the pause
@@ -50,7 +51,7 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 
 // fireOrPark returns the next step of a due message: fire, or park if its target is paused, or halt if the pause is
 // closing. If the stream of paused messages does not answer, the message moves into a retry lane. A message that has
-// waited for a pause is parked again only if that pause is paused again, or if another pause matches the target
+// waited for a pause is parked again only if that pause is active again, or if another pause matches the target
 // (pause.List.PauseOf).
 func fireOrPark(p plan, m moment, f *flight) step {
 	id, state := m.pauses.PauseOf(f.request.Target, f.request.ResumedPause)

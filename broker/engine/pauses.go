@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// This file works the lanes of pauses. See package pause.
+// This file drains the lanes of pauses. See package pause.
 
 const (
 	// drainPoll is the interval at which the owner checks whether a draining lane is empty.
@@ -31,14 +31,14 @@ const (
 	minSweepInterval, sweepInterval, maxSweepInterval = 5 * time.Second, time.Minute, time.Hour
 )
 
-// pauseLanes works the lanes of pauses while this instance owns their stream.
+// pauseLanes drains the lanes of pauses while this instance owns their stream.
 type pauseLanes struct {
 	*Engine
 	lane  streams.Spec
 	lease lease.Lease // of the stream
 
 	lastDrained string               // the pause whose lane was drained last
-	checkedAt   map[string]time.Time // by id: when the lane of an ended pause was last checked
+	checkedAt   map[string]time.Time // by id: when the lane of an ended pause was last found empty
 }
 
 func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
@@ -88,12 +88,12 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 }
 
 // toDrain returns the ids of the pauses whose lanes are to be drained, and the time until the next check. The lane of
-// an ended pause may have messages of an instance that learned of the end too late. While the list has no other pause
-// than ended ones, all lanes with messages are drained, one after the other.
+// an ended pause may have messages of an instance that learned of the end too late. While all pauses of the list have
+// ended, toDrain also returns the pause of the first message in the stream, even if this pause has left the list.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string, wait time.Duration) {
 	list, wait := l.Pauses.List(), maxSweepInterval
 	if list != nil && l.Pauses.AppliedVersion() < list.Version {
-		return nil, drainPoll // the list will be applied soon: a longer wait would delay the first messages
+		return nil, drainPoll // the deliverer must apply the list first, which takes little time
 	}
 	for _, p := range list.All() {
 		switch p.State {
@@ -123,8 +123,8 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string
 	return ids, wait
 }
 
-// drain works the lane of one pause. It ends when the lane is empty and the pause is over, when the pause is active
-// again, or after drainTurn if other lanes wait.
+// drain works the lane of one pause until ctx or the lease ends. It ends earlier when the lane is empty and the pause
+// is over, when the pause is active again, or after drainTurn if other lanes wait.
 func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -163,8 +163,8 @@ func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time)
 	return slices.ContainsFunc(ids, func(other string) bool { return other != id })
 }
 
-// drained moves a pause to its next state if the pause's lane is empty. It reports whether the lane needs no worker any
-// more.
+// drained moves a pause to its next state if the pause's lane is empty, and back to resuming if the lane closes for too
+// long. It reports whether the lane needs no worker any more.
 func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time, local time.Time) bool {
 	p, known := l.Pauses.List().Get(id)
 	if known && p.State == pause.Paused {
@@ -177,7 +177,7 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 	case empty && p.State == pause.Resuming:
 		l.Pauses.SetState(ctx, id, pause.Resuming, pause.Closing)
 		*closing = time.Now() // minClosing counts from the stored state, and SetState may take seconds
-	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing: // also if another owner set this state
+	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing: // or another owner began to close it
 		l.Pauses.SetState(ctx, id, pause.Closing, pause.Resuming)
 	case empty && local.Sub(*closing) >= minClosing:
 		l.Pauses.SetState(ctx, id, pause.Closing, pause.Over)

@@ -15,8 +15,9 @@ import (
 //
 // The cost of a message:
 //
-//	below the rate           one more publish and read if another instance owns the home; a delay of up to the slack
-//	above the rate           one more publish and read if another instance owns the level in which the message waits
+//	below the rate           one more publish and read if another instance owns the home; a delay of up to DELAY_SLACK
+//	above the rate           one more publish and read if the message waits for its send time in a level of another
+//	                         instance
 //	with a single instance   none
 //
 // Tried and rejected: a rate that is divided by the number of instances. With two instances, a target whose messages

@@ -28,7 +28,7 @@ const (
 )
 
 // examine reads the state of a timer when there is memory for the timer's body. If the timer is pending, its body is in
-// memory, and examine reads only its earlier entries.
+// memory, and examine reads only its earlier entries, unless they are known.
 func (w *worker) examine(f *flight, m moment) {
 	t := w.timers
 	switch {
@@ -46,7 +46,8 @@ func (w *worker) examine(f *flight, m moment) {
 }
 
 // load reserves the memory for the body of a timer, and reports whether there is enough. All loaded bodies together may
-// use 1/share of the lane's memory, unless there is only one.
+// use 1/share of the lane's memory, unless there is only one. A share above loadShare means that the marker is not due:
+// see loadShare.
 func (w *worker) load(f *flight, share int64) (room bool) {
 	size := f.timer.Size
 	switch {
@@ -103,8 +104,8 @@ type copied struct {
 }
 
 // startCopies begins requests for the entries of queued markers, in order, while there is memory for the bodies. If
-// there is no memory, a timer that is not due yet is read when it is due. Wait is the time after which startCopies must
-// be called again without an event.
+// there is no memory, a timer that is not due yet is read when it is due. The caller must call startCopies again after
+// each event, and after the time wait at the latest.
 func (w *worker) startCopies(m moment) (wait time.Duration) {
 	t := w.timers
 	if len(t.copyQueue) == 0 {
@@ -203,12 +204,12 @@ func (e copied) handle(w *worker, m moment) {
 	}
 }
 
-// restart makes a timer pending, with the content of its own entry.
+// restart makes a timer pending, with the content of its entry in DELAY_TIMERS.
 func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	hop, due := f.request.Hop, f.request.Due
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop
-	if entry.Debounced() && due.Before(f.request.Due) { // only the marker's due time considers the start of the run
+	if entry.Debounced() && due.Before(f.request.Due) { // Delay-Max-Wait moves only the marker's due time
 		f.request.Due = due
 	}
 	f.timer.TakeEntry(entry)
@@ -230,7 +231,7 @@ func (w *worker) startReads() {
 		switch {
 		case f == nil:
 			return
-		case f.timer.Stage == role.Pending: // only the earlier rounds, or the run, are read
+		case f.timer.Stage == role.Pending: // only its earlier entries are read
 			w.readEarlierEntries(f)
 		default:
 			w.readState(f)

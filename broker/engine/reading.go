@@ -31,7 +31,7 @@ type reading struct {
 	cursorSubject string      // the subject of the lane's stored cursor; empty if there is none: see source
 	cursor        lane.Cursor // which of the messages read have arrived
 
-	epoch        uint64       // the last epoch that began
+	epoch        uint64       // the present epoch: the life of the present consumer
 	created      time.Time    // when the stream of that epoch was created
 	historyEpoch uint64       // the first epoch of the present history
 	last         lane.Message // the last message read; only Sequence, At and Pending are set
@@ -88,7 +88,8 @@ func (r *reading) history() lane.History {
 }
 
 // resumeTime returns the time from which on the lane is read again: readAhead before the last message read leaves the
-// lane. Paused is false if the lane is read at any time, because it has a short delay or few messages in memory.
+// lane. Paused is false if reading does not pause: before the first message, in a lane with a short delay, and while
+// few messages are in memory.
 func (r *reading) resumeTime(messages, bytes int) (at leader.Time, paused bool) {
 	if r.last.Sequence == 0 || r.delay <= readAhead || messages < minHeld && bytes < minHeldBytes {
 		return leader.Time{}, false
@@ -107,7 +108,7 @@ func (r *reading) caughtUp(by leader.Time) bool {
 	case r.last.Pending == 0:
 		return true
 	}
-	return !r.leaveTime(max(0, r.delay-lookahead)).Before(by)
+	return !leader.At(r.last.At).Add(max(0, r.delay-lookahead)).Before(by)
 }
 
 // completeUntil returns the due time up to which all messages of the lane have been read. Ok is false in a lane without
@@ -116,12 +117,8 @@ func (r *reading) completeUntil() (due leader.Time, ok bool) {
 	if r.delay == 0 || r.last.Sequence == 0 {
 		return leader.Time{}, false
 	}
-	return r.leaveTime(r.delay - lookahead), true
+	return leader.At(r.last.At).Add(r.delay - lookahead), true
 }
-
-// leaveTime returns the time at which the last message read leaves the lane, if messages leave it a duration d after
-// they were stored.
-func (r *reading) leaveTime(d time.Duration) leader.Time { return leader.At(r.last.At).Add(d) }
 
 // pending returns the number of messages behind the last one read. While the lane is not being read, the last answer of
 // the stream's leader determines this number. Then the number may include deleted sequences, but it is never larger

@@ -15,7 +15,7 @@ import (
 // recordsEnds reports whether there is a journal or a function Ended.
 func (w *worker) recordsEnds() bool { return w.engine.Journal != nil || w.engine.Settings.Ended != nil }
 
-// recordDelivered records that the target received a message at the leader's time at.
+// recordDelivered records the delivery of a message. At is the time of the delivery by the leader's clock.
 func (w *worker) recordDelivered(f *flight, at leader.Time, lateness time.Duration) {
 	if !w.recordsEnds() {
 		return

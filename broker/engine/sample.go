@@ -83,7 +83,7 @@ func (a sampleAnswer) handle(w *worker, m moment) {
 	if a.err != nil {
 		w.clock.retryAt = m.local.Add(sampleRetry)
 		w.limitedLog.Log(slog.LevelWarn,
-			"the stream's leader does not report its time; due messages wait, will retry", "err", a.err)
+			"the stream's leader does not report its time; due messages may have to wait for it; will retry", "err", a.err)
 		return
 	}
 	w.recordSample(a.sample)

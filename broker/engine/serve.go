@@ -34,9 +34,10 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, ready func()) error 
 			return err
 		}
 		if err != nil {
-			e.log.Warn("no longer the owner of a lane", "stream", l.Stream, "err", err)
+			e.log.Warn("this instance is no longer the owner of a lane, and tries to own it again",
+				"stream", l.Stream, "err", err)
 		} else {
-			e.log.Debug("no longer the owner of a lane", "stream", l.Stream)
+			e.log.Debug("this instance is no longer the owner of a lane, and tries to own it again", "stream", l.Stream)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"delaybroker/wheel"
 )
 
-// This file removes the entries of settled named timers, while no due message waits.
+// This file removes the entries of settled named timers. Due messages go first, within bounds: see maxSettlements.
 
 const (
 	// settleInterval is the interval at which drain retries the required settlements.
@@ -38,11 +38,6 @@ type settlement struct {
 
 	id  string    // of the timer's request
 	due time.Time // of the timer's request
-}
-
-// request returns the part of the timer's request that an entry records.
-func (s *settlement) request() message.Request {
-	return message.Request{ID: s.id, Due: s.due}
 }
 
 // settlements are the settlements of a lane. Only the lane's loop uses them.
@@ -96,7 +91,7 @@ func (w *worker) startSettlements(m moment, local time.Time) {
 		t.queue = t.queue[1:]
 		t.settlements.unanswered++
 		if t.stream.HasOutcome(s.timer) {
-			outcome := t.stream.OutcomeEntry(s.timer, s.request())
+			outcome := t.stream.OutcomeEntry(s.timer, message.Request{ID: s.id, Due: s.due})
 			w.publish(t.stream.Name(), outcome, func(a storeAnswer) { w.mail.Put(outcomeStored{s, a}) })
 			continue
 		}
@@ -153,8 +148,8 @@ func (w *worker) continueSettlement(s *settlement, step role.Step, m moment) {
 		s.tries = 0
 		t.queue = append(t.queue, s)
 	case role.Repeat:
-		at := m.now // no backoff: while the connection is lost, no pass begins settlements
-		if !acks.Offline(step.Err) {
+		at := m.now
+		if !acks.Offline(step.Err) { // while the connection is lost, no pass begins settlements, so no backoff is needed
 			w.counts.Repeats.Add(1)
 			at = at.Add(backOffTime(s.tries, t.count))
 		}

@@ -42,8 +42,8 @@ func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	}
 }
 
-// jitter returns the extra wait after a refusal of a message. It is below the percentage of the wait that the settings
-// have for the message's target. All instances with the same settings compute the same jitter.
+// jitter returns the extra wait after a refusal of a message: less than a percentage of the wait, which the settings
+// give for the target. All instances with the same settings compute the same jitter.
 func (p plan) jitter(r message.Request, attempts int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
 	if limit <= 0 {

@@ -98,7 +98,7 @@ func (e stored) handle(w *worker, m moment) {
 	w.apply(f, s, m)
 }
 
-// countMove counts a message that one of our streams has stored: as a hop, a retry or a dead letter.
+// countMove counts a message that one of our streams has stored. The journal gets a record of a dead letter.
 func (w *worker) countMove(f *flight, m moment) {
 	switch f.sent.kind {
 	case hop, park:

@@ -10,7 +10,7 @@ type timers struct {
 	stream      *role.Stream
 	lastSets    map[string]*flight       // by subject: the last set, if it is in memory; only in the timers' lane
 	claims      map[*role.Alarm]struct{} // the alarms whose firings this lane has claimed
-	loadedBytes int                      // size of the bodies for which load has reserved memory
+	loadedBytes int                      // size of the bodies and headers in memory, or about to be read
 
 	copyReads   int       // number of requests in progress, to any replica
 	leaderReads int       // number of requests in progress, to the leader
@@ -31,9 +31,9 @@ func newTimers(s *role.Stream) *timers {
 	}
 }
 
-// supersede removes a timer that was replaced or cancelled from memory. A timer that has fired stays. A timer with a
-// request in progress also stays: the answer will show the replacement. Supersede reports whether it has queued the
-// removal of the timer's own entry.
+// supersede ends the flight of a timer that was replaced or cancelled. A timer that has fired stays in memory. A timer
+// that is not on the wheel also stays, and its next decision considers the replacement. Supersede reports whether it
+// has queued the removal of the timer's own entry.
 func (w *worker) supersede(f *flight) (removed bool) {
 	if !f.timer.Supersede() || f.sent != nil || !w.flights.removeFromWheel(f) {
 		return false
@@ -43,7 +43,7 @@ func (w *worker) supersede(f *flight) (removed bool) {
 	return f.timer.Entry == f.Sequence
 }
 
-// forgetTimer removes the message of a timer from w.timers.
+// forgetTimer removes the message of a timer from w.timers, and frees the memory of its body.
 func (w *worker) forgetTimer(f *flight) {
 	if t := w.timers; t.lastSets[f.timer.Subject] == f {
 		delete(t.lastSets, f.timer.Subject)

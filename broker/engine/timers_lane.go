@@ -30,8 +30,8 @@ const (
 	yieldPoll = 10 * time.Millisecond
 )
 
-// timersLane is the lane of named timers. Each message of the lane is an entry of a timer. The last entry of a subject
-// is the timer's state.
+// timersLane is the lane of named timers. Except for the cursor, each message of the lane is an entry of a timer. The
+// last entry of a subject is the timer's state.
 type timersLane struct {
 	plainLane
 	stream     *role.Stream
@@ -59,7 +59,7 @@ func (l *timersLane) source() source {
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
 	if in.KeysCurrent && l.beforeOwnership(w, leader.At(in.At)) {
-		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
+		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled} // awaitKey has waited for the key, without success
 		return
 	}
 	e := entry.Parse(t.stream.Policy, in)
@@ -131,7 +131,7 @@ func (l *timersLane) report(w *worker, r *stats.Report) {
 	r.UnopenedEntries = l.unopened
 }
 
-// poll requests the number of entries, and begins a sweep pass.
+// poll requests the number of entries, and begins a sweep pass, whenever one of them is due.
 func (l *timersLane) poll(w *worker, m moment) (wait time.Duration) {
 	if w.reading.sample.Messages > 1 {
 		wait = w.count(m.local, timersCountInterval)

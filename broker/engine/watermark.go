@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// watermarkStep bounds the disorder between lanes. While a message of one lane waits in the order, another lane sends
-// no message that is due more than watermarkStep later.
+// watermarkStep bounds the disorder between lanes. In a backlog, a lane sends no message that is due more than
+// watermarkStep after a message that another lane has yet to send.
 const watermarkStep = 100 * time.Millisecond
 
 // watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of the
@@ -43,8 +43,8 @@ func (g *watermark) Expect(lanes int) {
 	g.undecided += lanes
 }
 
-// Decide must be called once for each expected lane: when the lane has joined, or when it is known that this instance
-// does not own the lane.
+// Decide must be called exactly once for each expected lane: when the lane has joined, or when it is known that this
+// instance does not own the lane.
 func (g *watermark) Decide() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -131,8 +131,8 @@ func (w *worker) run(ctx context.Context) error {
 }
 
 // await sleeps for at most the given time, until an event comes or the reader hands over a message. It reads that
-// message. While the lane must not be read, await ignores messages, and in a cooldown it ignores events. It returns
-// false if ended or lost is closed.
+// message. While the lane must not be read, await ignores messages. In a cooldown, it ignores the mailbox, unless
+// mustHandleAnswers. It returns false if ended or lost is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	now := time.Now()
 	items, epochs, signal := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()

@@ -81,7 +81,8 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 		return nil, service.BadRequest("%v", err)
 	}
 	if request.Target != "" && !message.ValidPattern(request.Target) {
-		return nil, service.BadRequest("target %q: tokens separated by dots; * for one token, > for the rest", request.Target)
+		return nil, service.BadRequest(
+			"target %q: want tokens separated by dots; * for one token, > for the rest", request.Target)
 	}
 	if err := checkMaxRead(request.Most); err != nil {
 		return nil, err

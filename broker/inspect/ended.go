@@ -41,7 +41,7 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 		}
 		if found.Code == "" || records.delivered == 0 {
 			records.lastEntry = found
-			s.match(found.ID) // completes a partial reference, by the time of acceptance
+			s.match(found.ID) // a partial reference becomes complete, since found.ID has the time of acceptance
 		}
 		return nil
 	})
@@ -87,7 +87,7 @@ func (records journalRecords) absence() string {
 	case !records.hasJournal:
 		return "delivered, unless " + exception
 	case records.report.Complete():
-		return "the journal is complete and has no delivery of it: " + exception
+		return "the journal is complete and has no delivery of the message: " + exception
 	}
 	reason := "not every instance keeps a journal"
 	if len(records.report.Holes) > 0 {

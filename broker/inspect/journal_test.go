@@ -80,7 +80,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 			2: {"became a dead letter at 2000-01-01T00:00:01Z; the dead letter was removed or resent", ""},
 			3: {"delivered at 2000-01-01T00:00:02.003Z, on time, on attempt 1, 2 times in all", ""},
 			4: {"neither in a lane nor a dead letter: the journal is complete and has no delivery of " +
-				"it: it was purged, or the id is invented", ""},
+				"the message: it was purged, or the id is invented", ""},
 			6: {"delivered at 2000-01-01T00:00:01.003Z, on time, on attempt 1; its lane has not removed it yet",
 				"DELAY_1s"},
 		} {

@@ -106,7 +106,7 @@ func (o *testServer) wantWhereFromJournal(one recordView) {
 		t.Errorf("where by stream and sequence: got %+v", w)
 	}
 	unknown := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
-	const never = "has no delivery of it: it was purged, or the id is invented"
+	const never = "has no delivery of the message: it was purged, or the id is invented"
 	if w := o.mustNotFind(unknown.String()); !strings.Contains(w.Answer, never) {
 		t.Errorf("where of an unknown message: got %q", w.Answer)
 	}

@@ -258,7 +258,7 @@ func TestRollingRestartLogsLittle(t *testing.T) {
 		}{
 			{0, "handing lanes over to other instances", 1},
 			{0, "handing a lane over", 0},
-			{0, "no longer the owner of a lane", 0},
+			{0, "this instance is no longer the owner of a lane", 0},
 			{0, "a pause has ended: no message is left in its lane", 1},
 			{1, "a pause has ended: no message is left in its lane", 0},
 		} {
