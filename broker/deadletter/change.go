@@ -42,7 +42,7 @@ func (e Edit) digest() string {
 	return "/edited/" + hex.EncodeToString(sum[:8])
 }
 
-// EditableHeader returns the headers that an edit may change: the client's own headers, and the headers of its request.
+// EditableHeader returns the headers that an edit may change: the client's own headers, and the options of the request.
 func (l Letter) EditableHeader() message.Header {
 	h := maps.Clone(l.User)
 	if h == nil {

@@ -3,9 +3,10 @@
 //
 // # A letter
 //
-// A dead letter is the original message, payload and headers, on delaydead.<code>[.<target…>], with the reason in its
-// headers. The number of a letter is its sequence in the stream. A letter keeps the Delay-Id of its message. The
-// Delay-Id is not unique: after a crash, two copies of one message may both become dead letters.
+// A dead letter has the payload and the client's own headers of the message, and the reason in further headers. Its
+// subject is delaydead.<code>[.<target…>]. The number of a letter is its sequence in the stream. A letter keeps the
+// Delay-Id of its message. The Delay-Id is not unique: after a crash, two copies of one message may both become dead
+// letters.
 //
 // # Resending
 //
@@ -25,17 +26,17 @@
 // one Delay-Id. Another operator may have resent the letter and removed it. So before a resend, the store checks that
 // the letter still exists.
 //
-// An operator may change headers and body with a resend (Change.Edit). Headers of the broker and of the server cannot
-// be changed. The Nats-Msg-Id contains a digest of the edit. So after a crash, a resend with another edit is not a
+// An operator may change the body, the client's own headers, and the options of the request, such as Delay-Until
+// (Change.Edit). The Nats-Msg-Id contains a digest of the edit. So after a crash, a resend with another edit is not a
 // duplicate of the first resend.
 //
 // If the lane's stream reports a duplicate, and the stored copy is gone, the store concludes that an earlier resend
-// succeeded, and removes the letter. A client that knew the Nats-Msg-Id could make the server store an answer with this
-// id below delaysys. Then the letter would be removed without a resend. So the id ends with its own seal, which no
-// client can compute.
+// succeeded, and removes the letter. But NATS requires no permission for the reply subject of a request. So a client
+// can name a subject of the lane as its reply subject, and the lane stores the server's reply. If a client could give
+// the reply the Nats-Msg-Id of the resend, the letter would be removed without a resend. So this Nats-Msg-Id ends with
+// a seal, which no client can compute.
 //
-// NATS requires no permission for the subject of an answer, so a client can make the server store an answer below
-// delaydead. A resend of this answer would deliver a forged message. So a letter must have a broker's seal (see
+// In the same way, the stream of dead letters can get a forged letter. So a letter must have a broker's seal (see
 // message.Keys), or the caller sets Change.Unsealed. The seal of a letter with the code bad_internal does not prove who
 // wrote the message, so such a letter always needs Change.Unsealed. A letter stored before seals were required needs no
 // seal.

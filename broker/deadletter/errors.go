@@ -17,7 +17,7 @@ var (
 	// ErrUnproven is returned if no seal proves that a broker wrote the letter and the message in it. A client may have
 	// forged them. With Change.Unsealed, the message is resent without this proof.
 	ErrUnproven = notResendable("no seal proves that a broker wrote it")
-	// ErrMarker is returned for a letter bad_internal that is the marker of a named timer.
+	// ErrMarker is returned for a letter for which Letter.IsMarker returns true.
 	ErrMarker = notResendable("it is the marker of a named timer, not a message")
 	// ErrNoTarget is returned if a letter has no target. Set Change.Target.
 	ErrNoTarget = notResendable("it has no target")
@@ -28,8 +28,7 @@ var (
 	ErrNoTime = notResendable("the request was invalid, so its due time is unknown")
 	// ErrExpired is returned if Delay-Expires has passed. Set Change.DropExpiry.
 	ErrExpired = notResendable("its Delay-Expires has passed")
-	// ErrEdit is returned if Change.Edit is not possible: a header is reserved, there are too many headers, or a value
-	// contradicts another header of the letter.
+	// ErrEdit is returned if Change.Edit is not possible, for example because a header is reserved or a value is invalid.
 	ErrEdit = notResendable("this change of its headers is not possible")
 	// ErrTooLarge is returned if the lane for resent messages does not accept a message of this size.
 	ErrTooLarge = notResendable("it is larger than the lanes allow")

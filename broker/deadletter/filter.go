@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// clockSkew is the assumed maximum decrease from one timestamp in a stream to a later one. A new leader's clock may be
-// behind, and a clock may be set back.
+// A message may have an earlier timestamp than the message before it, because the clock of a new leader may be behind,
+// or a clock may be set back. Filter assumes that the timestamp is earlier by at most clockSkew.
 const clockSkew = time.Minute
 
 // Filter selects the letters that match every field. An empty field matches all letters, and a list matches a letter if

@@ -17,12 +17,12 @@ type Letter struct {
 	Size     int              // size of the payload in bytes
 	Data     []byte           // nil if only the headers were read
 	Problem  *message.Problem // the reason why the letter, or a part of it, is unreadable; nil if all is readable
-	// Unproven is the reason to doubt that a broker wrote the letter; nil if the seal proves it. Without the body, only
-	// the headers are checked.
+	// Unproven is the reason to doubt that a broker wrote the letter; nil if the seal proves it, or no seal is needed.
+	// Without the body, only the headers are checked.
 	Unproven *message.Problem
 }
 
-// newLetter parses a stored message. HeadersOnly is true if m has no body.
+// newLetter parses a stored message. HeadersOnly is true if m was read without its body.
 func newLetter(policy message.Policy, stream string, m lane.Message, headersOnly bool) Letter {
 	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
 	if headersOnly {
@@ -35,9 +35,9 @@ func newLetter(policy message.Policy, stream string, m lane.Message, headersOnly
 	return l
 }
 
-// IsMarker reports whether the letter is the marker of a named timer, with the code bad_internal. A marker has no body,
-// and MarkerTarget in place of a target. IsMarker also returns true for an empty letter bad_internal with a target of
-// that name.
+// IsMarker reports whether the letter is a marker, the message in a level that makes the broker fire a named timer. The
+// code of such a letter is bad_internal. A marker has no body, and MarkerTarget in place of a target. IsMarker also
+// returns true for another message without a body if its code is bad_internal and its target is MarkerTarget.
 func (l Letter) IsMarker(n message.Names) bool {
 	addr := n.Parse(l.Subject)
 	return l.Code == message.BadInternal && l.Size == 0 && addr.Form == message.FormHop &&

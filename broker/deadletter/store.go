@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// backoff is the time before a retry after the answer of a busy stream.
+// backoff is the time before a publish to a busy stream is repeated.
 const backoff = 50 * time.Millisecond
 
 // Config is the configuration of a store.
@@ -26,7 +26,7 @@ type Config struct {
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
 	Policy    message.Policy // has the names of the subjects and the allowed targets
-	Lane      string         // level of the shortest retry lane, which gets the resent messages
+	Lane      string         // name of the shortest retry lane, such as 1s: it gets the resent messages
 }
 
 // Store is the stream of dead letters. It is safe for concurrent use.
@@ -196,8 +196,7 @@ func (s *Store) checkPresent(ctx context.Context, l Letter) error {
 }
 
 // store publishes a message to the lane, and returns nil only if an answer proves that the lane has stored the message,
-// now or in an earlier resend. It repeats the publish if the stream is busy, or if the stored message with the same
-// Nats-Msg-Id is another message. DelayID is the Delay-Id of the message.
+// now or in an earlier resend. DelayID is the Delay-Id of the message.
 func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	stream := s.cfg.Policy.Names.RetryStream(s.cfg.Lane)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
@@ -222,8 +221,8 @@ func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		default:
 			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Failure())
 		}
-		// No other message can have this Nats-Msg-Id. So if the stored copy is gone, a broker has moved the message of
-		// an earlier resend.
+		// If the stored copy is gone, a broker has moved the message of an earlier resend. The copy can be another message
+		// only if the brokers have no secret: the seal at the end of the Nats-Msg-Id is then empty.
 		id, err := s.storedID(ctx, stream, reply.Ack.Sequence)
 		if err != nil || id == "" || id == delayID {
 			return err
