@@ -15,9 +15,8 @@ type Config struct {
 	// Ours reports whether a stream is one of the broker's own. No target is in such a stream, so in modes auto and
 	// stream its acknowledgement does not count. A nil Ours is false for all streams.
 	Ours func(stream string) bool
-	// Window and WindowBytes are the maximum number and bytes of outstanding deliveries. They should be as large as the
-	// numbers of messages and bytes that a lane holds in memory. Zero means DefaultWindow or DefaultWindowBytes. New
-	// raises a smaller value to minWindow or minWindowBytes.
+	// Window and WindowBytes are the maximum number and bytes of outstanding deliveries: see engine.Window. Zero means
+	// DefaultWindow or DefaultWindowBytes. New raises a smaller value to minWindow or minWindowBytes.
 	Window      int
 	WindowBytes int
 	Log         *slog.Logger

@@ -26,7 +26,8 @@ const everyTarget = ">"
 //
 //   - the target itself if it has one or two tokens, and otherwise the pattern of its first two tokens ("shop.mail.>")
 //   - the pattern of the target's rate
-//   - if the target has no rate, the pattern of its first token ("shop.>"), and last ">"
+//   - if the target has no rate, the pattern of its first token ("shop.>")
+//   - if the target has no rate, ">"
 //
 // A name is never removed, so counts never fall. A Counts is safe for concurrent use.
 type Counts struct {
@@ -40,7 +41,7 @@ type Counts struct {
 	perToken map[string]int // the numbers that maxPerToken bounds, by first token
 }
 
-// countName is a name, and the pattern of its targets' rate. Targets of one name may have several rates.
+// countName is a name, and the pattern of a rate. Targets of one name may have different rates.
 type countName struct{ name, rate string }
 
 // Count counts the delivered and the refused messages for the targets with one name and one rate.

@@ -30,7 +30,7 @@ type Deliverer struct {
 	isHalted func(target string) bool
 
 	senderRuns bool  // sendWhenReady runs
-	lastError  error // the last error with which NoteError was called
+	lastError  error // of the last call of NoteError; before, the connection's last error at New
 }
 
 // New returns a deliverer that publishes through box, and lists the account's streams with api. The caller must call
@@ -151,7 +151,7 @@ func (d *Deliverer) Recall(o Owner) {
 
 // Halt stops sending to the targets for which isHalted returns true, and gives back the messages that wait for these
 // targets. It returns when the messages already sent to these targets have their results, or when ctx ends. The next
-// call of Halt replaces isHalted. A nil isHalted halts no target. Halt calls isHalted under the deliverer's lock, so
+// call of Halt replaces isHalted. A nil isHalted halts no target. The deliverer calls isHalted under its lock, so
 // isHalted must not block.
 func (d *Deliverer) Halt(ctx context.Context, isHalted func(target string) bool) {
 	d.mu.Lock()

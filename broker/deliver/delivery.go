@@ -33,7 +33,7 @@ type Message struct {
 	RateKey string
 	// Turn is the Result.Turn of an earlier delivery of this message. It is empty if the message has no turn.
 	Turn string
-	// Repeated is true if an earlier delivery ended as Unknown. Then the message is sent again in the same turn.
+	// Repeated is true if an earlier delivery ended as Unknown. If Turn is valid, the message is then sent again in Turn.
 	Repeated bool
 	// Owner permits the message to be sent. A nil Owner always does.
 	Owner Owner
@@ -52,7 +52,7 @@ type Outcome uint8
 // The outcomes.
 const (
 	Delivered Outcome = iota
-	Refused           // the target refused the message, or NATS did, for example because nobody listens
+	Refused           // by the target, by a service that did not reply in time, or by NATS, as when nobody listens
 	Unknown           // deliver again under the same id: the message may have arrived, or Err says that it was not sent
 	Stalled           // not sent: its group of targets will not have room soon; not an attempt
 	NoRoom            // refused because the account or the server has no room; not an attempt
@@ -72,7 +72,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 type Result struct {
 	Outcome Outcome
 	Code    int       // the code of a refusal, as in jsapi.Ack; zero if the refusal has no code
-	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence; may be empty
+	Reason  string    // for people: why the message was refused or expired, or the likely cause of a silence; may be empty
 	Err     error     // if unknown: the cause; if refused: acks.ErrTimeout if a service did not reply in time, or nil
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
 	Turn    string    // if paced: the name of the turn, for Message.Turn
@@ -85,10 +85,10 @@ type delivery struct {
 	Message
 	done func(Result) // called once
 
-	// The deliverer's lock guards the three fields below. Deliver sets target and group once.
+	// The deliverer's lock guards the three fields below. Only Deliver sets target and group.
 	target *target
 	group  *group // the first group to pass
-	// waitGroup is the group in which the delivery waits, or nil once the delivery has passed all groups.
+	// waitGroup is the group in which the delivery waits; nil after the delivery has passed all groups.
 	waitGroup *group
 
 	// The deliverer sets the three fields below before it publishes the message.
