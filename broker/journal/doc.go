@@ -68,8 +68,8 @@
 //	one of several brokers keeps no journal          the journal does not show it; package inspect asks the running
 //	                                                 brokers
 //
-// The reader gets the answers of the running brokers just before it reads (Config.States). So the result of a search is
-// complete up to one second before the search: a record reaches the stream within a second, or counts as unstored.
+// The reader gets the answers of the running brokers just before it reads (Config.States). So a search knows the holes
+// up to one second before it: a record reaches the stream within a second, or counts as unstored.
 // Without these answers, the reader sees no hole in the last minute. If a broker has written nothing for a minute, the
 // reader reports that the records after its last batch are unknown. After two and a half minutes, the reader concludes
 // that the broker was killed.
