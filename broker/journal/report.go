@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// deadAfter is the time without a batch after which an instance counts as killed, if the running instances are unknown.
+	// If the running instances are unknown, an instance without a batch for deadAfter counts as killed.
 	deadAfter = 2*heartbeatInterval + 30*time.Second
-	// DoubtAfter is the time without a batch after which it is in doubt, in the same case, whether an instance runs.
+	// DoubtAfter is the time without a batch after which, in the same case, an instance may have been killed.
 	DoubtAfter = heartbeatInterval + time.Second
 	// MaxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker waits
 	// for refusals by core subscribers, and then for further records of the batch.
