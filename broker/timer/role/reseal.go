@@ -14,9 +14,10 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// This file reseals pending entries that have an earlier key. Without resealing, brokers would need that key until the
-// last round fires or a pause ends, which may take years. If instances have different first keys, the entries get the
-// first key of the lane's owner.
+// Brokers seal with their first key, and only verify seals with the others (message.LaterKey). This file seals pending
+// and paused entries with the first key if another key has sealed them. Otherwise, brokers would need that other key
+// until the entry's timer fires or is resumed, which may take years. If instances have different first keys, the
+// entries get the first key of the lane's owner.
 
 // seals holds the results of a pass about the keys of entries.
 type seals struct {
@@ -32,7 +33,7 @@ func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.un
 // Resealed returns the number of entries that the pass has resealed, and the error that made it stop; nil for none.
 func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
 
-// MustReseal reports whether an entry is pending or paused, and sealed with an earlier key.
+// MustReseal reports whether an entry is pending or paused, and sealed with a key that only verifies seals.
 func (s *Stream) MustReseal(e entry.Entry, in message.Incoming) bool {
 	return e.PendingOrPaused() && entry.ClaimsBroker(s.Policy, in) &&
 		s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
@@ -75,11 +76,11 @@ func (p *seals) checkKey(
 	return stored, err != nil
 }
 
-// maxUnknownKeys is the maximum number of key ids that a pass reports: any client may write some.
+// maxUnknownKeys is the maximum number of key ids that a pass reports: any client can make up ids.
 const maxUnknownKeys = 8
 
-// reseal replaces an entry by an entry with the same content, sealed with the first key. Stored is false if the given
-// entry is not the last one of its subject any more, or if entry.Reseal refuses it.
+// reseal replaces an entry by an entry with the same content, sealed with the first key. Stored is false, without an
+// error, if the given entry was removed or replaced, if it may be replaced now, or if entry.Reseal refuses it.
 func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (stored bool, err error) {
 	last, err := s.API.Last(ctx, s.Name(), subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != sequence {
@@ -102,8 +103,8 @@ func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (s
 	return true, nil
 }
 
-// resealCursor stores the cursor again if it is sealed with an earlier key. While no timer is set, the lane stores no
-// other cursor.
+// resealCursor seals the cursor with the first key if another key has sealed it. The lane would store a new cursor only
+// after the next new entry.
 func (s *Stream) resealCursor(ctx context.Context) error {
 	if len(s.Policy.Keys.IDs()) < 2 {
 		return nil

@@ -27,13 +27,13 @@ func (a *Alarm) IsPending() bool { return a.Stage == Pending && !a.Superseded }
 // takeRun takes the facts about the run from the alarm's own entry.
 func (a *Alarm) takeRun(e entry.Entry) {
 	if a.run.maxWait, a.run.due = e.MaxWait, e.Due; e.Debounced() {
-		a.cleared = e.First // otherwise, earlier sets of the run may still be stored
+		a.cleared = e.First // storing a marker does not remove the first set of the run
 	}
 }
 
-// JoinRun takes the start of the run from the predecessor, the alarm of the directly preceding set. Predecessor is nil
-// if that set is not in memory. JoinRun returns the due time. A debounced set whose run is unknown is due immediately:
-// then the worker calls ReadRun.
+// JoinRun records the start of the set's run, if it is known, and returns the due time. Predecessor is the alarm of the
+// directly preceding set; nil if that set is not in memory. A debounced set whose run has an unknown start is due
+// immediately: then the worker calls ReadRun.
 func (a *Alarm) JoinRun(predecessor *Alarm, e entry.Entry) (due time.Time) {
 	switch {
 	case !e.Debounced():
@@ -55,7 +55,7 @@ func (a *Alarm) RunRead(first uint64, at time.Time) (due time.Time) {
 	return a.run.firesAt()
 }
 
-// firesAt returns the due time of the set if no other set replaces it.
+// firesAt returns the time at which the set fires, unless a later set replaces it.
 func (r run) firesAt() time.Time {
 	if latest := r.firstAt.Add(r.maxWait); latest.Before(r.due) {
 		return latest
@@ -85,9 +85,9 @@ func (a *Alarm) oldestKept() uint64 {
 
 // ReadRun reads the first set of the run of a debounced set, and the time at which the first set was stored.
 //
-// The worker may remove entries while ReadRun reads them. Before the worker removes an entry that ended a run, it
-// removes all entries before that entry. So if the first set is still stored after the reads, ReadRun has missed no
-// such entry. The last request checks this.
+// The worker may remove entries while ReadRun reads them. It removes an entry that ended a run only after all entries
+// before that entry. So if the first set is still stored after the reads, ReadRun has missed no such entry. If the
+// first set is gone, ReadRun returns errReplaced.
 func (s *Stream) ReadRun(
 	ctx context.Context, subject string, generation uint64,
 ) (first uint64, at time.Time, err error) {

@@ -14,7 +14,7 @@ type settledRounds struct {
 
 // earlierEntries describes the entries before the entry of a round.
 type earlierEntries struct {
-	at             int64 // the stored time of the entry that the round's entry replaced; Unix time in nanoseconds
+	at             int64 // when the entry that the round replaced was stored; Unix time in nanoseconds
 	earlierRemoved bool  // no entry is left before the round's entry
 }
 

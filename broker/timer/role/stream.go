@@ -26,11 +26,13 @@ type Config struct {
 	// Copies reads from any replica, on a separate connection. If its Conn is nil, all reads go to the leader.
 	Copies jsapi.Client
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // returns the stream's state from its leader
-	// Publish publishes a message into the stream, and returns the stream's answer. It ignores answers of other streams.
-	Publish      func(context.Context, *nats.Msg) jsapi.Reply
-	Scan         lane.Scan                           // the template of the sweep's scans, with their connection
-	ClaimTimeout func(instance string) time.Duration // the time for which a firing is left to its instance
-	ReadKeys     func(local time.Time)               // requests that the broker reads its secrets soon
+	// Publish publishes a message into the stream, and returns the stream's answer. It ignores an answer that does not
+	// name the stream: any subscriber could have sent that answer.
+	Publish func(context.Context, *nats.Msg) jsapi.Reply
+	Scan    lane.Scan // has the connection and the API prefix of the sweep's scans
+	// ClaimTimeout returns how long after a firing only the instance that stored the firing may deliver it.
+	ClaimTimeout func(instance string) time.Duration
+	ReadKeys     func(local time.Time) // makes the broker read its secrets again soon
 }
 
 // Stream is the stream of named timers. All workers of an instance share one Stream. It is safe for concurrent use.
@@ -76,22 +78,23 @@ func (s *Stream) EntryAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	}
 	a.TakeEntry(e)
 	switch e.Kind {
-	case entry.Set, entry.Unproven: // an unproven entry is examined again when its key is known
+	case entry.Set, entry.Unproven: // the key of an Unproven entry is unknown; the worker examines the entry later
 	case entry.Paused:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
 	case entry.Cancel:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.history(in.Subject) > 0
 		a.Cancelled = e.Cancelled
-	default: // a broker's entry: the lane of the timer's marker handles it, or nothing is left to do
+	default: // a firing, an outcome or the cursor: nothing is to be done here
 		a.Stage = Settled
 	}
 	return a
 }
 
-// FiringAlarm returns the alarm of a firing; nil for any other entry. The worker needs it only for a firing that was
-// stored before this instance owned the lane. A crash may have come between the removal of the set and the removal of
-// the firing, or a client may have published over the firing. The worker examines this alarm like the alarm of a
-// marker. The sweep would find the firing too, but so late that the target's stream would not recognise a duplicate.
+// FiringAlarm returns the alarm of a firing; nil if the entry is not a firing, or has an invalid id. The worker needs
+// it only for a firing that was stored before this instance owned the lane. A crash may have come between the removal
+// of the set and the removal of the firing, or a client may have published over the firing. The worker examines this
+// alarm like the alarm of a marker. The sweep would find the firing too, but so late that the target's stream would not
+// recognise a duplicate.
 func (s *Stream) FiringAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	if e.Kind != entry.Fired {
 		return nil
@@ -131,7 +134,8 @@ func (s *Stream) Deadline(e entry.Entry, subject string, stored time.Time) time.
 func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 	return message.Problemf(message.TooLarge,
 		"a body of %d bytes with its headers is too large to be fired: the stream's max_msg_size must leave %d bytes "+
-			"free for the broker's headers (generation %d; the entry before it is replaced)", size, s.Reserve, a.Generation)
+			"free for the broker's headers (generation %d, which has replaced any earlier entry)",
+		size, s.Reserve, a.Generation)
 }
 
 // Firing returns the entry to store when a timer is due. The entry records the firing and, for a series, sets the next

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// sweepLate is the minimum lateness of the timers that a pass returns: their lanes have this time to fire them.
+	// sweepLate is the minimum lateness of the timers that a pass finds: before that, only their lanes fire them.
 	sweepLate = time.Minute
 	// The pause between two passes is sweepShare times the duration of the earlier pass, at least minSweepPause and at
 	// most maxSweepPause.
@@ -23,10 +23,10 @@ const (
 
 // Sweep schedules the sweep passes, which are scans of the timers' stream. Only the loop of the timers' lane uses it.
 type Sweep struct {
-	nextAt  time.Time // local; the earliest time of the next pass; zero before the first pass
+	nextAt  time.Time // the earliest time of the next pass, by this host's clock; zero until the first pass has ended
 	running bool
-	// earliest is the earliest due time of the timers that the last pass has postponed, and of the timers that the lane
-	// has read since. A pass before that time would find no timer. Without such timers, earliest is zero.
+	// earliest is the earliest deadline of the entries that the previous pass has postponed, and of the entries that the
+	// lane has read after that pass began. It is zero if there are no such entries.
 	earliest leader.Time
 }
 
@@ -40,9 +40,8 @@ func (s *Sweep) NoteDue(due time.Time) {
 	}
 }
 
-// Wait returns the time until the next pass. The first pass runs when this instance becomes the owner of the lane.
-// Empty reports whether the stream is empty. Ok is false while no pass is scheduled: an entry must be read first, or
-// the running pass must end.
+// Wait returns the time until the next pass. The first pass need not wait. Ok is false while a pass runs, before the
+// first pass while the stream is empty, and later while no known entry has a deadline.
 func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Duration, ok bool) {
 	switch {
 	case s.running:
@@ -52,7 +51,7 @@ func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Du
 			return 0, false
 		}
 	case s.earliest.IsZero():
-		return 0, false // the last pass postponed no timer, and the lane has read none since that pass
+		return 0, false
 	}
 	wait = s.nextAt.Sub(local)
 	if !s.earliest.IsZero() && !s.nextAt.IsZero() {
@@ -72,7 +71,7 @@ func (s *Sweep) End(p Pass, local time.Time) {
 	s.running, s.nextAt = false, local.Add(min(max(minSweepPause, sweepShare*p.took), maxSweepPause))
 	if p.Err != nil {
 		s.nextAt = local.Add(minSweepPause)
-		s.NoteDue(time.Time{}.Add(1))
+		s.NoteDue(time.Time{}.Add(1)) // in the past, so only nextAt delays the next pass
 	}
 	s.NoteDue(p.earliestDue)
 }
@@ -108,8 +107,9 @@ type Overdue struct {
 	Request message.Request
 }
 
-// Pass scans the stream once. It calls handle with batches of the timers that were due at the cutoff or earlier.
-// After each batch, Pass waits until all alarms of the batch have ended (Alarm.End), or until ctx ends.
+// Pass scans the stream once. It calls handle with batches of the entries whose deadline is the cutoff or earlier.
+// After each batch, Pass waits until all alarms of the batch have ended (Alarm.End), or until ctx ends. Pass also
+// reseals entries.
 func (s *Stream) Pass(ctx context.Context, cutoff time.Time, handle func(*Batch)) (end Pass) {
 	start, waited := time.Now(), time.Duration(0)
 	scan := s.Scan
@@ -176,7 +176,8 @@ func (b *Batch) handOver(ctx context.Context, handle func(*Batch)) {
 	}
 }
 
-// overdue returns the timer of an entry whose header was parsed, and the entry's deadline.
+// overdue returns the timer of an entry that was read without its body, and the entry's deadline. The deadline is zero
+// if the sweep need not handle the entry.
 func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue, deadline time.Time) {
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {

@@ -30,7 +30,7 @@ const (
 type Change struct {
 	Cancel     bool // true if the request ends the schedule, false if the request sets the schedule
 	Schedule   entry.Schedule
-	Expected   *uint64        // the sequence of the only schedule that the request may replace or end; nil for any
+	Expected   *uint64        // the only schedule to replace or end, by its sequence; zero for none, nil for any
 	Conditions message.Header // headers with further conditions, which the timers' stream checks
 }
 
@@ -76,7 +76,7 @@ func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now t
 	}
 	subject := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
 	if c.Expected != nil && cmp.Or(subject, r.Subject) != c.Schedule.Subject {
-		return c, badExpected.withReason("the subject must be that of the schedule")
+		return c, badExpected.withReason("%s must be the schedule's subject", jetstream.ExpectedLastSubjSeqSubjHeader)
 	}
 	if pattern == "" {
 		c.Cancel = true
@@ -110,7 +110,7 @@ func (c *Change) parseConditions(stream string, r message.Incoming) *Refusal {
 	case seq != "":
 		n, err := strconv.ParseUint(seq, 10, 63)
 		if err != nil {
-			n = math.MaxUint64
+			n = math.MaxUint64 // the server takes an invalid number for a sequence that no message has
 		}
 		c.Expected = &n
 	}

@@ -103,7 +103,7 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 		store.WaitToRetry(ctx)
 	}
 	if err != nil {
-		return // nothing was stored: the client repeats the request
+		return // nothing was stored; the client gets no answer
 	}
 	in := message.Incoming{
 		Subject: m.Subject, Header: message.Header(m.Header), Data: m.Data,

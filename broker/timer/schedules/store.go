@@ -86,16 +86,16 @@ type attempt struct {
 	Change
 	store.Attempt
 	request message.Incoming
-	now     time.Time // when the attempt began, by the clock of the stream's leader
+	now     time.Time // when the attempt began, by the clock of a leader: see carryOut
 	token   string    // the token of the request, which the entry contains
-	// inPlace means that each publish expects the last entry. Otherwise, no publish follows one that may be stored: a
-	// second copy might replace another client's entry.
+	// inPlace means that each publish expects the last entry. If it is false, and the entry may be stored already, the
+	// attempt does not publish again: a second copy might replace another client's entry.
 	inPlace bool
 	answer  ack // the answer; zero until it is certain
 }
 
 // carryOut stores the change of a request. It returns when the result is certain or ctx ends. Now is the present time
-// of a stream's leader. The only error is errUnknown.
+// of the leader of the timers' stream or, during a take-over, of the server's stream. The only error is errUnknown.
 func (s Store) carryOut(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
 	a := attempt{
 		Store: s, Change: c, request: r, now: now, token: cmp.Or(c.Schedule.Token, rand.Text()),
@@ -149,9 +149,10 @@ func (a *attempt) Decide() timer.Next {
 // Decisive implements store.Rules. Every last entry is decisive.
 func (a *attempt) Decisive(entry.Entry) bool { return true }
 
-// isOwn reports whether the last entry was stored by this request, or by a request with the same Nats-Msg-Id.
+// isOwn reports whether the last entry was stored within the duplicate window, by this request or by a request with the
+// same Nats-Msg-Id.
 func (a *attempt) isOwn(st subjectState) bool {
-	if a.Schedule.Token != "" { // a take-over: no other request has the same token
+	if a.Schedule.Token != "" { // a take-over: no other request ever has the same token
 		return st.token == a.token
 	}
 	id := a.Schedule.MsgID

@@ -29,7 +29,7 @@ const (
 // fires twice. A schedule is moved in these steps:
 //
 //  1. Unless the broker has a schedule of the subject, the take-over stores the schedule in the broker, for the
-//     server's next firing. If that firing is less than margin ahead, the schedule is left to the next take-over.
+//     server's next firing. If that firing is less than margin ahead, the server keeps the schedule.
 //  2. The schedule's message is deleted from the server's stream, by its sequence.
 //  3. If that message does not exist any more, a client has replaced or ended the schedule. Then the broker's schedule
 //     is cancelled.
@@ -157,7 +157,7 @@ func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 	}
 	st, ok := subjectStateOf(found)
 	if !ok || st.pendingGeneration > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverPrefix) {
-		return false, nil // if the key of the entry is unknown, move cannot store the schedule
+		return false, nil // without ok, the key of the entry is unknown, and move will not store the schedule
 	}
 	if !t.DryRun {
 		err = t.delete(ctx)

@@ -47,9 +47,9 @@ func (l *Listener) Subscribe(group string, subjects ...string) error {
 	return nil
 }
 
-// Serve passes requests to receive until ctx ends. Then it ends the subscriptions, passes the waiting requests to
-// receive, calls closing, and waits for the workers. Closing must make the workers return when they have carried out
-// all received requests. After the end of ctx, the workers' context lasts for grace.
+// Serve starts the workers, and passes requests to receive until ctx ends. Then it ends the subscriptions, passes the
+// waiting requests to receive, calls closing, and waits for the workers. Closing must make the workers return when they
+// have carried out all received requests. The workers' context ends grace after the call of closing.
 func (l *Listener) Serve(
 	ctx context.Context, grace time.Duration, receive func(*nats.Msg), workers []func(context.Context), closing func(),
 ) {

@@ -18,7 +18,7 @@ import (
 	"delaybroker/levels"
 )
 
-// RequestBody is the body of a request. All fields are optional. The request's subject determines the valid fields.
+// RequestBody is the body of a request. The request's subject determines the valid fields.
 type RequestBody struct {
 	// About one timer.
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
@@ -32,7 +32,7 @@ type RequestBody struct {
 	By string `json:"by,omitempty"` // move, shift: added to the due time, as in 5m or -5m
 
 	// About many timers.
-	Target string `json:"target,omitempty"` // a pattern below the beginning of the targets in the subject
+	Target string `json:"target,omitempty"` // a pattern of targets, which begins with the target tokens in the subject
 	store.Filter
 	store.Page
 	DryRun bool `json:"dry_run,omitempty"`
@@ -174,8 +174,8 @@ func (s *Service) list(ctx context.Context, r request) (any, error) {
 	return s.Timers.List(ctx, a.Filter, a.Page)
 }
 
-// bulk answers a request for a page of cancel-all or shift. A shift needs up_to. Without up_to, if the answer to the
-// first page is lost, a repeated request would shift the timers twice.
+// bulk answers a request for a page of cancel-all or shift. A shift needs up_to, except in a dry run. Without up_to, if
+// the answer to the first page is lost, a repeated request would shift the timers twice.
 func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	a, err := r.decodeMany()
 	if err != nil {

@@ -59,8 +59,8 @@ type Attempt struct {
 }
 
 // Run carries out the change. It returns nil if the outcome is certain, or if ctx ends after a publish that may be
-// stored. Otherwise, it returns the error of a rule or, at the end of ctx, the last failure; nil if there was none. If
-// publishFirst is set, the first publish comes before the first read.
+// stored. Otherwise, it returns the error of a rule, a *Refusal if the stream is missing, or at the end of ctx the last
+// failure; nil if there was none. If publishFirst is set, the first publish comes before the first read.
 func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error {
 	if publishFirst {
 		if done, err := a.publish(ctx, rules, a.Generation); done {

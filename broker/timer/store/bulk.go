@@ -15,7 +15,8 @@ import (
 const (
 	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkReserve is reserved for the last changes and the answer: when less time is left, no further change begins.
+	// bulkReserve is the time for bulkParallel changes and the answer. With less time until the deadline, only the first
+	// changes of a page begin.
 	bulkReserve = 1500 * time.Millisecond
 )
 

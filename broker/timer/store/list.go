@@ -21,8 +21,8 @@ import (
 const (
 	defaultLimit = 100 // the default of Page.Limit
 	MaxLimit     = 500 // the maximum of Page.Limit
-	// maxBytes and maxScanned are the numbers of bytes and entries after which a page ends early: an answer must fit into
-	// a message, and a page costs the server a scan of the headers of all timers to a target.
+	// A page ends early when its rows have maxBytes, because the answer must fit into a message, or when maxScanned
+	// entries were read, to bound the work of the server.
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
 	rowBytes   = 256 // the approximate size of a row in the answer, without its texts, in bytes
@@ -48,7 +48,7 @@ type Filter struct {
 // Page is the beginning of a page, and its maximum length.
 type Page struct {
 	Start uint64 `json:"after,omitempty"` // Listing.Next of the previous page; zero for the first page
-	UpTo  uint64 `json:"up_to,omitempty"` // the maximum generation; zero for the end of the stream
+	UpTo  uint64 `json:"up_to,omitempty"` // the maximum sequence of an entry; zero for the end of the stream
 	Limit int    `json:"limit,omitempty"` // the maximum number of timers; zero is defaultLimit
 }
 
@@ -75,7 +75,7 @@ type Row struct {
 type Recurring struct {
 	Table   string    `json:"table"`            // for people
 	Round   int       `json:"round"`            // the number of the pending round, from 1
-	Series  uint64    `json:"series"`           // the generation of its first set
+	Series  uint64    `json:"series"`           // the generation of the set that began the series
 	Planned time.Time `json:"planned,omitzero"` // the time by the table; with jitter, the round is due a little later
 	Paused  bool      `json:"paused,omitempty"`
 	Set     string    `json:"set,omitempty"` // the Delay-Owner of the series
