@@ -1,6 +1,6 @@
 // Package timer is the state machine of named timers, without NATS: the state of a timer (State), the answer to a
-// request in that state (Decide), and the position up to which the timers' stream has been read (Cursor). Package entry
-// parses and writes the entries of the stream. Package store reads the entries, and changes timers. Package role
+// request in that state (Decide), and the position from which the next owner reads the timers' stream (Cursor). Package
+// entry parses and writes the entries of the stream. Package store reads the entries, and changes timers. Package role
 // decides about due timers.
 //
 // # Subjects, entries and generations
@@ -25,21 +25,22 @@
 //   - The firing contains the body. An instance that finds the firing of a dead instance delivers the body in it.
 //   - After a missing or ambiguous answer, the broker reads the last entry from the leader.
 //   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if the
-//     last entry does not show whether the generation has fired, the broker reads the entry right behind the
+//     last entry does not show whether the generation has fired, the broker reads the entry directly after the
 //     generation.
 //   - The last entry of a subject is removed only after all entries before it. Each delete waits for the answer to the
-//     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers a deleted entry, it
-//     also recovers all entries behind that one. An entry that is not the last one may be removed at any time. Both
-//     rules have an exception: a firing, or an entry that may be one, stays until the firing is settled, even if all
-//     entries behind it are removed. Rounds and debounced sets have further rules: see below.
+//     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers an earlier entry,
+//     it also recovers the last one. Entries before the last one may be removed in any sequence. But a firing, or an
+//     entry that may be one, stays until the firing is settled, even after the last entry is removed. Rounds and
+//     debounced sets have further rules: see below.
 //   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep,
 //     a scan of the stream, finds timers that are overdue by a minute. A sweep runs when an instance becomes the owner
-//     of the lane. Later sweeps run only while a timer may be overdue. After a sweep, the next one waits for a hundred
-//     times the duration of the sweep, for a minute at least and an hour at most: a minute with up to 200,000 timers,
-//     five minutes with a million.
+//     of the timers' lane. Later sweeps run only while a timer may be overdue. After a sweep, the next one waits for a
+//     hundred times the duration of the sweep, for a minute at least and an hour at most: a minute with up to 200,000
+//     timers, five minutes with a million.
 //   - A claim is the publish of a firing. It expects the generation, so an acknowledgement also proves that the timer
-//     was pending. The worker reads the body ahead of time, from any replica. An entry never changes, so a copy with
-//     the sequence and the timestamp of the generation is that entry, even if the replica lags.
+//     was pending. The worker, which runs the loop of a lane, reads the body ahead of time, from any replica. An entry
+//     never changes. So an answer with the sequence and the timestamp of the generation contains that entry, even if
+//     the replica lags.
 //
 // # Cost
 //
@@ -57,8 +58,7 @@
 //	history is kept
 //
 // If history is kept, a cancel costs its publish, a copy of the set, and one delete (TestOperationsOfCancels). After
-// the time of the history, the sweep removes the cancel with a read and a delete. Without history, a cancel costs two
-// reads and two deletes.
+// the time of the history, the sweep removes the cancel, or the outcome of a firing, with a read and a delete.
 //
 // A set waits in memory before its marker is sent: for ten seconds (a round: one second), or for half of its delay if
 // that is less. So a timer that a client replaces every two seconds has one entry and no marker
@@ -71,20 +71,20 @@
 // If an outcome is stored, the worker removes the generation and its firing without a read: the firing expected the
 // generation, and the outcome expected the firing, so no other entry lies between them. Entries before the generation
 // were removed when the marker was stored, but a killed server may have forgotten these deletes. So before the worker
-// removes the last entry of a subject, it reads the subject from its first entry.
+// removes the outcome, later, it reads the subject from its first entry.
 //
 // # Crashes
 //
 // TestTimerCrashes tests each row.
 //
 //	crash after                                  recovery
-//	set stored, not read                         the timers' lane reads the set again, from the cursor
-//	set read, marker not stored                  the timers' lane reads the set again, from the cursor
+//	set stored, not read                         the owner of the timers' lane reads the set
+//	set read, marker not stored                  the next owner of the timers' lane reads the set again
 //	marker stored, cursor not                    a second marker is sent; it finds no timer
 //	firing stored, message not delivered         the next owner of the marker's lane delivers
 //	firing stored, and its marker is lost        the sweep delivers
 //	message delivered, entries not removed       delivered again under the same id, then removed
-//	entries removed, marker not committed        the marker finds no timer, and is dropped
+//	entries removed, marker not purged           the marker finds no timer, and is dropped
 //	cancel stored                                the marker finds no timer, and is dropped
 //
 // Other disturbances:
@@ -115,9 +115,9 @@
 //
 // Rules for a series:
 //
-//   - The own entry of a fired round is removed when the round is settled, and not before. The next round's entry
-//     stays. So if a round's firing is the next round's entry, the round is settled if, and only if, its own entry is
-//     removed.
+//   - A round's own entry is the entry that has set the round. The own entry of a fired round is removed when the round
+//     is settled, and not before. The next round's entry stays. So if a round's firing is the next round's entry, the
+//     round is settled if, and only if, its own entry is removed.
 //   - A round fires only when the earlier rounds are settled. So at most one round of a series has fired and is not
 //     settled. The next round may be moved, paused or given another table meanwhile. So a round's own entry does not
 //     show whether the earlier rounds are settled: the worker reads all remaining entries of the series.
@@ -128,7 +128,7 @@
 // After a crash, a series continues as follows:
 //
 //	state or event                   recovery                                  test
-//	round stored, not delivered      the next owner of its marker delivers     TestRoundFiredAndNotDelivered
+//	round fired, not delivered       the owner of its marker's lane delivers   TestRoundFiredAndNotDelivered
 //	- and its marker is lost         the sweep delivers                        TestRoundFiredAndNotDelivered
 //	- and a cancel or set over it    delivered; no further round fires         TestRoundFiredAndNotDelivered
 //	- and that later entry ends      it stays until the round is settled       TestCancelStaysOverRounds
@@ -148,23 +148,24 @@
 // run has ended. The worker removes the sets between the first and the last, like every replaced set.
 //
 //   - The worker takes the start of the run from the previous set, if that set is in memory. Otherwise, the worker
-//     reads the start immediately, as if the set were due.
+//     treats the set as due, and so reads the start immediately.
 //   - Before a set fires earlier than its own Delay-For, the worker reads the start of the run from the leader
 //     (role.Stream.ReadRun). So a wrong start in memory, in a marker or in a copy costs a read, and no timer fires
 //     early.
 //   - The entry that ended a run is removed only after all entries before it, even if it was replaced. So while the
-//     stream has the first set of a run, and only debounced sets behind that set, the run has not ended.
+//     stream has the first set of a run, and only debounced sets after that set, the run has not ended.
 //
 // After crashes, and during other changes:
 //
 //	state or event                    recovery                                        test
 //	later set stored, not read        the timers' lane reads the run                  TestDebounceThroughCrashes
-//	its marker stored                 the marker has the due time; its lane reads     TestDebounceThroughCrashes
-//	                                  the run
+//	later set's marker stored         the marker has the due time; the marker's lane  TestDebounceThroughCrashes
+//	                                  reads the run
 //	- and the run continues           the timers' lane reads the run                  TestDebounceThroughCrashes
-//	end of a run stored, not read     the next set is behind the end: a new run       TestDebounceBeginsAnew
+//	end of a run stored, not read     the next set comes after the end: a new run     TestDebounceBeginsAnew
 //	end replaced, not removed         entries before the end are removed first        TestDebounceBeginsAnew
-//	next run begun                    the end, or the lack of earlier sets, shows it  TestDebounceBeginsAnew
+//	next run begun                    its first set is the first entry, or follows    TestDebounceBeginsAnew
+//	                                  the end of the previous run
 //	run is read during its removal    the first set is gone: the run is read again    TestRunEndsWhileItIsRead
 //
 // At a hundred sets a second, each set costs its publish and one delete. The end of the run costs eight reads
@@ -188,8 +189,8 @@
 // for one of 64 KiB. But an older broker that finds such a claim would deliver an empty body. With a newer format, it
 // would leave the fired timer to a newer broker.
 //
-// Markers that are reused when a set is replaced by a later one. An older broker drops such a marker, so in a rolling
-// upgrade only the sweep would find the timer. Instead, a set waits before its marker is sent.
+// Markers that are reused when a set with a later due time replaces their set. An older broker drops such a marker, so
+// in a rolling upgrade only the sweep would find the timer. Instead, a set waits before its marker is sent.
 //
 // New markers after a purge of a level. They would save the minutes until the next sweep, and cost a scan of all
 // timers.

@@ -20,11 +20,11 @@ const (
 // as proof. A deposed leader may report an old state for up to this time.
 const StaleFor = 10 * time.Second
 
-// State is the state of a timer: an entry of its subject, usually the last one. If a client has published over an entry
-// that shows the outcome of a firing or of a request, State may be the entry with the outcome.
+// State is the state of a timer: the last entry of its subject. If a client has published over the entry that shows the
+// outcome of a firing or of a request, State may be that entry instead.
 type State struct {
 	NoEntry      bool      // the subject had no entry when the stream had reached LastSeq
-	LastSeq      uint64    // the stream has reached this sequence; its last one if no entry reaches the generation
+	LastSeq      uint64    // the stream has reached this sequence; its end, if Sequence is below the generation asked for
 	Created      time.Time // when the stream was created; zero if that was not read
 	EndConfirmed bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
 	Settled      bool      // the entry records the firing of a round, and that round is settled
@@ -48,7 +48,7 @@ func (s State) EndsBelow(generation uint64) bool {
 }
 
 // Cursor is the position from which the next owner of the timers' lane reads the stream. The cursor is stored in the
-// stream itself, so that it is lost only with the stream.
+// stream itself.
 type Cursor struct {
 	Next    uint64    // all entries below this sequence are handled: for example, a marker is stored
 	Created time.Time // when the stream was created

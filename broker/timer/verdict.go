@@ -22,7 +22,7 @@ const (
 	Retime Verb = "retime" // the series continues by another table, with the same body
 )
 
-// Outcome is the outcome of a request. Each outcome of a change is final, except Unknown.
+// Outcome is the outcome of a request.
 type Outcome string
 
 const (
@@ -32,7 +32,7 @@ const (
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
 	Fired     Outcome = "fired"     // for Fire: the timer is due now, or the series is delivered again; else: it has fired
 	TooLate   Outcome = "too_late"  // the timer fired before the request could change it
-	NotFound  Outcome = "not_found" // no timer is set: it was never set, was cancelled, or its entries are removed
+	NotFound  Outcome = "not_found" // no such timer or generation: never set, cancelled, or its entries are removed
 	Conflict  Outcome = "conflict"  // the last entry is not the one that the request requires; nothing was changed
 	Unknown   Outcome = "unknown"   // the state, or whether the change was made: repeat the request, with the same ID
 )
@@ -43,7 +43,7 @@ type Request struct {
 	Generation  uint64 // the generation to change; zero for any
 	Series      uint64 // the series to change, whichever round is pending; zero for any; excludes Generation
 	Conditional bool   // for Set: set only if Generation is the last entry; for Generation zero, if no entry exists
-	ID          string // the token of this request, which a repetition repeats: see entry.Pending
+	ID          string // the token of this request; a repetition has the same token: see entry.Pending
 }
 
 // Answer is the answer to a request.
@@ -85,8 +85,8 @@ func (d *Doubt) Add(generation uint64) {
 // or a firing of g, proves that this publish was not stored, and never will be. Any other entry proves nothing: that
 // entry may have been stored after our publish.
 //
-// Decide answers a request for a generation beyond the end of the stream immediately: any client may name such a
-// generation.
+// If the stream ends below the generation, Decide does not wait for a proof, as the worker does (State.EndConfirmed):
+// any client may name such a generation.
 func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	unknown := Answer{Outcome: Unknown, Generation: a.Generation}
 	e := f.Entry
@@ -166,8 +166,8 @@ func (a Request) decidePending(f State, doubt Doubt) (Next, Answer) {
 	return a.conflict(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set the timer"}, doubt)
 }
 
-// conflict returns the answer to a request that requires another last entry. The argument other describes the last
-// entry, without the outcome.
+// conflict returns the answer to a request that requires another last entry. Other describes the last entry, and lacks
+// the outcome.
 func (a Request) conflict(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Unanswered {

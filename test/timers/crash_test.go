@@ -63,12 +63,12 @@ var duplicateTimes = []time.Duration{900 * time.Millisecond, 9399 * time.Millise
 
 // crashes are the rows of the table, in its order.
 var crashes = []crash{
-	{after: "set stored, not read", recovery: "the timers' lane reads the set again, from the cursor", ways: []way{
+	{after: "set stored, not read", recovery: "the owner of the timers' lane reads the set", ways: []way{
 		{name: "due meanwhile", wait: 10 * time.Minute, until: -1, back: time.Hour, expect: []time.Duration{time.Hour}},
 		{name: "due later", wait: 2 * time.Hour, until: -1, back: time.Hour, expect: []time.Duration{2 * time.Hour}},
 		{name: "cancelled", wait: 2 * time.Hour, until: -1, then: cancelled, back: time.Hour},
 	}},
-	{after: "set read, marker not stored", recovery: "the timers' lane reads the set again, from the cursor",
+	{after: "set read, marker not stored", recovery: "the next owner of the timers' lane reads the set again",
 		ways: []way{
 			{wait: 30 * time.Minute, until: 5 * time.Second, back: 10 * time.Minute, expect: []time.Duration{30 * time.Minute}},
 		}},
@@ -105,7 +105,7 @@ var crashes = []crash{
 				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
 				expect: duplicateTimes},
 		}},
-	{after: "entries removed, marker not committed", recovery: "the marker finds no timer, and is dropped",
+	{after: "entries removed, marker not purged", recovery: "the marker finds no timer, and is dropped",
 		ways: []way{
 			{wait: 72 * time.Second, mute: "STREAM.PURGE.", until: 73 * time.Second, back: 73 * time.Second,
 				expect: []time.Duration{72 * time.Second}},

@@ -2,7 +2,7 @@
 // levels. It is pure. These are the entries of a timer's subject; package timer describes their use:
 //
 //	set     written by a client: Delay-For, Delay-Until, Delay-Every or Delay-Cron, with the body
-//	round   written by a broker, for a series: the firing of one round and the set of the next
+//	round   written by a broker, for a series: the set of a round and, usually, the firing of the previous one
 //	cancel  written by a client, or by a broker for a schedule: Delay-Cancel
 //	fired   written by a broker: Delay-Fired, with the body; the message is on its way to the target
 //	over    written by a broker: Delay-Over; the outcome
@@ -12,12 +12,12 @@
 // # Series
 //
 // A client's set with a time table starts a series. The generation of this set identifies the series. A broker writes
-// all later entries of the series. Each of them replaces the entry before it, and names an instance if the round of
-// that entry has fired.
+// the later sets and firings of the series. Each of them replaces the entry before it, and names an instance if the
+// round of that entry has fired.
 //
 //	set g          sets round 1 of series g
 //	round g → h    h records that round 1 has fired, and sets round 2
-//	round h → i    i names no instance: round 2 was missed, moved or paused, and i sets round 2 for another time
+//	round h → i    i names no instance: round 2 was missed, moved or paused, and i sets round 2 again
 //	fired i → j    j records that the last round has fired
 //
 // In the entry of a round, the headers that a firing also has, such as Delay-Id and Delay-Due, describe the replaced
@@ -26,6 +26,7 @@
 // # Schedules
 //
 // A schedule is a timer of a client that uses the headers of nats-server's own scheduling: see package schedules. The
-// subject of its entries is delaytimer._schedule.<the schedule's subject>, and a header contains the target. So such an
-// entry counts only with a broker's seal. A client's own message on that subject is an invalid set.
+// subject of its entries is delaytimer._schedule.<the schedule's subject>, and a header contains the target. A client
+// could name any target there, so such an entry counts only with a broker's seal. A client's own message on that
+// subject is an invalid set.
 package entry

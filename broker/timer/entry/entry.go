@@ -19,7 +19,7 @@ const (
 	Over                 // a broker's record of an outcome
 	Cursor               // an entry that contains the cursor; see timer.ParseCursor
 	Unproven             // an entry that claims to be a broker's, and has a seal under an unknown key
-	Paused               // a broker's set of a series whose next round has no due time
+	Paused               // a broker's entry of a paused series, whose pending round has no due time
 )
 
 // Outcome is the outcome of a timer, which an entry of the kind Over records.
@@ -46,7 +46,7 @@ type Pending struct {
 // Entry is an entry of the timers' stream.
 type Entry struct {
 	Kind Kind
-	// Pending contains the request of the set or of the fired message, and the token of the set or of the cancel.
+	// Pending contains the request of the set or of the fired message, and the token of the client's set or cancel.
 	Pending
 	Problem    *message.Problem // the reason why the entry is invalid; nil for a valid one
 	Generation uint64           // in a firing or an outcome, the fired generation; in a set or a cancel, the entry's own
@@ -55,9 +55,9 @@ type Entry struct {
 	Cancelled  uint64           // the generation that a cancel has replaced; zero if the cancel expected none
 	First      bool             // the entry is a set whose publish expected a subject without entries
 
-	// Replaced and ReplacedRequest are the generation and the request of the replaced round, if a broker wrote the entry
-	// for a series. That round has fired if Instance is set. Otherwise it was missed, or this entry changes it: a move,
-	// for example.
+	// Replaced and ReplacedRequest are the generation and the request of the replaced round, if the entry sets a round of
+	// a series in place of another one. That round has fired if Instance is set. Otherwise it was missed, or this entry
+	// changes it: a move, for example.
 	Replaced        uint64
 	ReplacedRequest message.Request
 }
@@ -144,7 +144,7 @@ func ValidSubject(p message.Policy, subject string) bool {
 	return CheckKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
 }
 
-// parseSealed parses an entry that claims to be a broker's: a firing, with or without a next round, or an outcome.
+// parseSealed parses an entry that claims, by Delay-Fired or Delay-Over, to be a broker's.
 func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
 	switch answer := message.IsServerAnswer(in.Header); {
 	case !answer && sealed(p, in):

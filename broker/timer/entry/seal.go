@@ -43,12 +43,13 @@ func IsSealedCursor(p message.Policy, in message.Incoming) bool {
 	return in.Subject == p.Names.TimersCursor() && !message.IsServerAnswer(in.Header) && sealed(p, in)
 }
 
-// Reseal returns the header of an entry with the same content, sealed with the first key, with which brokers seal. Only
-// rounds of series, paused series and schedules are resealed. All other sealed entries are removed soon. The stream
+// Reseal returns the header of an entry with the same content, sealed with the first key. Brokers make all new seals
+// with that key. Only rounds of series, paused series and schedules are resealed: they may stay for years. The stream
 // stores the new entry, with a new generation, only if the old entry is still the last one.
 //
-// ok is false if the entry is not pending, if it needs no seal, if it has no valid seal, or if the new entry would have
-// another meaning. For example, the due time of a schedule may have passed; then the entry stays, and fires.
+// ok is false if the entry is neither pending nor paused, if it needs no seal, if it has no valid seal, or if the new
+// entry would have another meaning. For example, the due time of a schedule may have passed; then the entry stays, and
+// fires.
 func Reseal(p message.Policy, in message.Incoming, now time.Time) (h message.Header, ok bool) {
 	if !ClaimsBroker(p, in) || !sealed(p, in) {
 		return nil, false

@@ -27,7 +27,7 @@ func IsExtra(n message.Names, subject string) bool {
 }
 
 // ParseSet parses an entry as the set of a timer, written by a client or a broker. If there is a problem, the result
-// has the fields that could be parsed. The problem does not mention the replaced entry, unlike a problem of Parse.
+// has the fields that could be parsed.
 func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	if in.Header[message.HeaderFirst] != nil && in.Header[message.HeaderFired] != nil { // a round
 		e := parseSealed(p, in, true)
@@ -90,7 +90,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 		return CheckSchedule(p, addr.Target)
 	case in.Header[message.HeaderNatsTTL] != nil:
 		return message.Problemf(message.BadOption,
-			"with Nats-TTL the server removes the timer before it fires: leave it out, or use Delay-Expires or Delay-TTL")
+			"with Nats-TTL the server removes the timer before it fires: leave Nats-TTL out, or use Delay-Expires or Delay-TTL")
 	}
 	return CheckKey(addr.Token)
 }
@@ -98,7 +98,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 // CheckToken returns an error if a token cannot identify a request. An empty token is valid: it identifies none.
 func CheckToken(token string) error {
 	if len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return fmt.Errorf("the word has %d bytes: at most %d, printable ASCII without spaces", len(token), maxToken)
+		return fmt.Errorf("the word of %d bytes: want printable ASCII without spaces, at most %d bytes", len(token), maxToken)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait of a recurring timer: leave it out, or %s",
 			firstTableHeader(s))
 	case s.Delay[message.HeaderFor] == nil:
-		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait without Delay-For: add the delay of each set")
+		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait without Delay-For: add Delay-For")
 	}
 	limit, err := levels.ParseDuration(value)
 	switch {

@@ -14,20 +14,20 @@ type Stage int
 // The stages, in order.
 const (
 	Pending Stage = iota // no firing or cancel is known, and the body is in memory
-	Doubt                // only the last entry of the subject can show the state
-	Fired                // the leader has stored our firing
+	Doubt                // the state must be read from the stream
+	Fired                // the leader has stored the firing
 	Settled              // the alarm's message needs no further delivery, but entries may have to be removed
 )
 
 // Alarm is the state of a named timer in a worker's memory, next to its message. Only the worker's loop uses it.
 type Alarm struct {
-	Subject    string // delaytimer.<key>.<target>
+	Subject    string // of the timer's entries
 	key        string
 	Generation uint64    // the sequence of the set
 	At         time.Time // when the set was stored
 	Size       int       // of the body, in bytes
 	Stage      Stage
-	Superseded bool // the worker has read a later entry of the subject
+	Superseded bool // the timer was pending when the worker read an entry that replaces it
 	First      bool // the set was the first entry of the subject
 	Loaded     bool // the worker has reserved memory for the body, in order to read the timer
 
@@ -36,7 +36,7 @@ type Alarm struct {
 	// Fresh means that the alarm belongs to a marker, and no entry of its subject was read yet. The first read of an entry
 	// may go to a replica. The worker clears Fresh to read from the leader.
 	Fresh   bool
-	unread  bool // the alarm belongs to a round's marker, and no entry was read from the leader yet
+	unread  bool // the alarm belongs to a round's marker, and neither a copy nor the leader has shown the round's entry
 	cleared bool // no entry was left before the set when its marker was stored
 
 	// The following fields are for rounds of a series.
@@ -63,9 +63,9 @@ type Alarm struct {
 
 // Removal describes the removal of a settled timer's entries.
 type Removal struct {
-	Entry          uint64        // the last entry to remove; zero for none
+	Entry          uint64        // remove the entries up to this sequence; zero for none
 	Keep           bool          // remove only the entries before Entry
-	Outcome        entry.Outcome // the outcome to record in an entry behind Entry; empty for none
+	Outcome        entry.Outcome // the outcome to record in an entry after Entry; empty for none
 	OnlyEntry      bool          // remove only Entry
 	ProbablyOldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
 	Firing         uint64        // the firing, if it directly follows the generation; zero if unknown
@@ -114,8 +114,8 @@ func (a *Alarm) MarkerHeader(r message.Request) message.Header {
 	return entry.Marker{Request: r, Key: a.key, Size: a.Size}.Header()
 }
 
-// FirstRead reports whether the alarm belongs to a round's marker, and no entry of its subject was read from the leader
-// yet. Later calls return false.
+// FirstRead reports whether the worker must call ReadRoundState instead of ReadState: it has not read the entries of
+// this round. Later calls return false.
 func (a *Alarm) FirstRead() bool {
 	first := a.unread
 	a.unread = false
@@ -131,8 +131,8 @@ func (a *Alarm) SettleEarlierRounds(earlierRemoved bool) {
 // NeedsNoWork reports whether the timer is settled, and no entry is to be removed.
 func (a *Alarm) NeedsNoWork() bool { return a.Stage == Settled && a.Entry == 0 }
 
-// ReplacedBy reports whether a later entry of the subject replaces the timer. The timer's own firing does not replace
-// it, and neither does an entry that may be its firing.
+// ReplacedBy reports whether e, a later entry of the subject, replaces the timer. The timer's firing does not replace
+// it, and neither does an entry that may be the firing.
 func (a *Alarm) ReplacedBy(e entry.Entry) bool {
 	return e.Kind != entry.Unproven && !e.Fires(a.Generation)
 }
@@ -155,8 +155,9 @@ func (a *Alarm) MayHaveFired() {
 	}
 }
 
-// Withdraw settles a superseded timer: only its entry is to be removed. If the entry is also the firing of the previous
-// round, it stays until that round is settled. The first set of a run stays until the run has ended.
+// Withdraw settles a superseded timer: its entry is to be removed. If that entry may have ended a run, the entries
+// before it are to be removed first. If the entry is also the firing of the previous round, it stays until that round
+// is settled. The first set of a run stays until the run has ended.
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
 	if a.PreviousRound == 0 && !a.mayStartRun() {
@@ -164,8 +165,8 @@ func (a *Alarm) Withdraw() {
 	}
 }
 
-// FiringStored records that the leader has stored our firing as the given entry. If the firing is also the set of the
-// next round, the firing stays, and the worker removes only the round's own entry after the delivery.
+// FiringStored records that the leader has stored the firing as the given entry. If the firing is also the set of the
+// next round, the firing stays: after the delivery, the worker removes the entries up to the round's own entry.
 func (a *Alarm) FiringStored(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.firing != lastFiring {
 		a.Entry, a.OnlyEntry, a.nextEntry = a.Generation, a.OnlyEntry || a.earlierRemoved, entry
@@ -193,7 +194,7 @@ const (
 
 // Arrived records the destination at which the message has arrived. It reports whether entries are to be removed.
 func (a *Alarm) Arrived(at Destination) (remove bool) {
-	if at == DeadLetters && a.Stage < Fired { // the set was invalid
+	if at == DeadLetters && a.Stage < Fired { // the set was invalid, or its firing was too large
 		a.Entry = a.Generation
 	}
 	if a.Stage == Pending && at == Level && !a.First && a.PreviousRound == 0 { // the marker is stored

@@ -2,8 +2,9 @@ package role
 
 import "sync"
 
-// claims holds the claims on firings in this process, so that a timer with two markers is delivered once. The zero
-// claims is ready to use, and safe for concurrent use.
+// claims lets only one alarm of this process at a time fire a generation, so that a timer with two markers is delivered
+// once. These claims are in memory, unlike the published claim of package timer. The zero claims is ready to use, and
+// safe for concurrent use.
 type claims struct {
 	mu        sync.Mutex          // guards the fields below
 	owners    map[uint64]*Alarm   // by generation

@@ -33,7 +33,7 @@ type Step struct {
 	Reason  string           // of BackOff: the stream's reason for a refusal, for the log; empty without a refusal
 }
 
-// Kind is the kind of a Step. The set is closed.
+// Kind is the kind of a Step.
 type Kind int
 
 // The steps.
@@ -98,7 +98,7 @@ func (a *Alarm) Next(m Moment, msg Message) Step {
 	return Step{}
 }
 
-// armedAt returns the time at which the marker of a set is sent.
+// armedAt returns the time at which the marker of a set is sent, unless memory is short.
 func (a *Alarm) armedAt(msg Message) leader.Time {
 	wait := armWait
 	if a.series != nil {

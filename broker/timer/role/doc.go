@@ -6,22 +6,29 @@
 // A named timer is a message like any other, with two exceptions. Before the message is sent, the leader must have
 // stored the firing. After the message is delivered, the timer's entries are removed.
 //
-//	                 the body is in memory              the firing is stored
-//	set ─────────────▶ pending ── due ──▶ claim ── 10071 ──┐    ──▶ fired ──▶ … ──▶ settled ──▶ remove
-//	marker ── a copy ──┘   ▲                               ▼
-//	            └── other ─┴──────── examine ◀──────────── doubt
+//	stage      event                                                      next stage
+//	           the lane has read a set                                    pending
+//	           the lane has read a marker                                 doubt
+//	pending    due, and the firing is stored                              fired
+//	           due, and another entry came first, or the answer is lost   doubt
+//	           replaced before it is due, or a level stores its marker    settled
+//	doubt      the last entry is the set                                  pending
+//	           an entry is the firing of the set                          fired
+//	           the set is replaced, cancelled or removed                  (the alarm ends)
+//	fired      the message has arrived                                    settled
+//	settled    the entries are removed                                    (the alarm ends)
 //
-// The worker calls Alarm.Next before its own decisions, and carries out the returned steps. It passes each answer to a
-// function of this package (AfterClaim, AfterOutcome, AfterRemoval, Copied, Examined), which returns the next step.
-// These functions send no request to NATS.
+// The worker calls Alarm.Next before its own decisions, and carries out the returned steps. It passes each answer back
+// to this package. AfterClaim, AfterOutcome, AfterRemoval, Copied and Examined return the next step, and send no
+// request to NATS.
 //
 // # The stream
 //
 // In other lanes, a commit purges the messages that have arrived. In the timers' stream, the entries of pending timers
 // stay. So a commit of the timers' lane stores a cursor in this stream (StoreCursor). A pass of the Sweep finds timers
 // whose marker was lost with its level, and entries whose removal was lost. The pass also reseals pending entries that
-// have an earlier key, so that the operator can remove this key. It counts the entries that are sealed with an unknown
-// key.
+// have an earlier key, which makes no new seals, so that the operator can remove this key. It counts the entries that
+// are sealed with an unknown key.
 //
 // # Reads
 //
@@ -36,8 +43,8 @@
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
 //     the earlier rounds, the worker does not read them (KnowsEarlierRounds). Otherwise, it reads them before the round
 //     is due. If the worker reads a round from the leader, one read returns the round's entry and usually proves that
-//     no earlier entry is left (ReadRoundState). Then only that entry is removed. When a level has stored the marker of
-//     the next round, the entry of a fired round stays until that round is settled.
+//     no earlier entry is left (ReadRoundState). Then the worker later removes only the round's entry. The entry of a
+//     fired round stays until that round is settled, even if a level has stored the marker of the next round.
 //
 // # Tried and rejected
 //

@@ -16,11 +16,12 @@ import (
 // well, and RemoveEntries returns errUnsettled.
 //
 // If r.Firing is known, the generation is removed without a read, and so is the firing if an outcome follows it. If
-// r.Cancelled is known and r.Keep is true, a replica's copy of the cancelled entry replaces the reads from the leader.
-// If the copy is a plain set, only that set is removed. Older entries that are still stored are removed with the
-// cancel.
+// r.Cancelled is known and r.Keep is true, a replica is asked for the cancelled entry. If that entry is a plain set,
+// only the set is removed, without a read from the leader. Older entries that are still stored are removed later, with
+// the cancel.
 //
-// EarlierRemoved reports whether no entry of the subject is left before r.Entry; with r.OnlyEntry, it is always true.
+// EarlierRemoved is true if no entry of the subject is left before r.Entry, and false if that is unknown. With
+// r.OnlyEntry, it is always true.
 func (s *Stream) RemoveEntries(
 	ctx context.Context, subject string, generation uint64, r Removal,
 ) (earlierRemoved bool, err error) {
@@ -112,8 +113,8 @@ func (s *Stream) removeAll(
 }
 
 // stays reports whether an entry must stay, and whether it is a round's entry. Four kinds stay: an unproven entry, the
-// firing of another generation that may not be settled, the entry of a round that has fired, and the entry that records
-// this firing. Kept is the sequence of the last entry that stays; zero for none.
+// firing of another generation unless an outcome follows, the entry of a round that has fired, and the entry that
+// records this firing. Kept is the sequence of the last entry that stays; zero for none.
 func (s *Stream) stays(
 	ctx context.Context, m jsapi.Message, generation, kept uint64,
 ) (stays, isRound bool, err error) {

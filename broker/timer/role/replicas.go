@@ -59,9 +59,9 @@ func (s *Stream) askReplica(ctx context.Context, ask func(context.Context) error
 	return err
 }
 
-// CopiesBackoff returns the rest of the backoff in which replicas get no request, at a local time. If the broker never
-// asks replicas, the backoff does not end. Failing reports whether no replica has answered since the last failed
-// request.
+// CopiesBackoff returns the time after local for which replicas get no request. Failing reports whether no replica has
+// answered since the last failed request. If the broker never asks replicas, the backoff does not end, and failing is
+// true.
 func (s *Stream) CopiesBackoff(local time.Time) (remaining time.Duration, failing bool) {
 	if s.Copies.Conn == nil {
 		return math.MaxInt64, true
@@ -80,8 +80,8 @@ func (p *copiesBackoff) end() {
 }
 
 // begin begins a backoff after a failed request. Sent is the time of the request, now the time of the failure. If
-// several concurrent requests fail, only the first failure begins a backoff. A lost connection does not make the
-// backoff longer: the replicas may be healthy.
+// several concurrent requests fail, only the first failure begins a backoff. If the connection is lost, the backoff is
+// minCopiesBackoff: the replicas may be healthy.
 func (p *copiesBackoff) begin(sent, now time.Time, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
