@@ -14,15 +14,15 @@ const (
 	BadHeaders  Code = "bad_headers"        // the headers cannot be decoded, or cannot be passed on
 	BadTime     Code = "bad_time"           // the duration or time cannot be parsed
 	BadTarget   Code = "bad_target"         // the target is missing, malformed, or forbidden
-	BadOption   Code = "bad_option"         // a request header is unknown, or its value is invalid
-	TimeTwice   Code = "time_twice"         // both the subject and a header have a time, or a Delay-* header is duplicate
+	BadOption   Code = "bad_option"         // a request header is unknown, invalid, or not allowed in this request
+	TimeTwice   Code = "time_twice"         // the request has two times, or a time and Delay-Cancel, or a header twice
 	UntilEarly  Code = "until_before_level" // Delay-Until is before the end of the level in the subject
-	TooFar      Code = "too_far"            // the delay exceeds the maximum
-	TooLarge    Code = "too_large"          // the message is larger than the limit of the levels or of the target
+	TooFar      Code = "too_far"            // the delay, or the interval of a series, exceeds the maximum
+	TooLarge    Code = "too_large"          // the message is too large for the lanes, its target, or the interval of its series
 	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
-	BadTimer    Code = "bad_timer"          // of a timer: bad key, table or Delay-Max-Wait, or neither set nor cancel
-	BadInternal Code = "bad_internal"       // a seal is invalid or missing
+	BadTimer    Code = "bad_timer"          // of a timer: bad key, time table or Delay-Max-Wait, or neither set nor cancel
+	BadInternal Code = "bad_internal"       // a message that only brokers may write has no valid seal, or is malformed
 )
 
 // Codes returns the codes that a dead letter may have.
@@ -33,7 +33,7 @@ func Codes() []Code {
 	}
 }
 
-// The codes of problems with which a message does not become a dead letter.
+// With one of these problems, a message waits, and does not become a dead letter.
 const (
 	NewerFormat Code = "newer_format" // a newer broker wrote the message, which waits until a newer broker reads it
 	UnknownKey  Code = "unknown_key"  // the key of the seal is unknown; the message waits for the next read of the keys
@@ -51,7 +51,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Sentence }
 
-const maxReason = 256 // bytes of Delay-Last-Error or Delay-Deferred
+const maxReason = 256 // bytes
 
 // Problemf returns a problem. It truncates a sentence that is too long for a header.
 func Problemf(code Code, format string, args ...any) *Problem {
@@ -67,10 +67,10 @@ func oneLine(s string, maxBytes int) string {
 	return s
 }
 
-// Reason returns a reason as one line of at most maxReason bytes.
+// Reason returns a reason as one line of at most maxReason bytes, for a header.
 func Reason(s string) string { return strings.TrimSpace(oneLine(s, maxReason)) }
 
-// printable replaces control characters by a space.
+// printable replaces an ASCII control character by a space.
 func printable(r rune) rune {
 	if r < ' ' || r == 0x7f {
 		return ' '

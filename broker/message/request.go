@@ -33,17 +33,17 @@ type Incoming struct {
 // Request is the parsed request of a message.
 type Request struct {
 	ID       string
-	Subject  string    // the subject of the message's first publish, escaped, at most 256 bytes
+	Subject  string    // the subject of the message's first publish: see EscapeSubject
 	Accepted time.Time // when the first stream stored the message
 	Due      time.Time
-	Target   string // empty unless the policy allows the target
+	Target   string // empty if the target is missing or not allowed
 	Mode     Mode   // empty if the client did not set it
 	Expires  time.Time
 	TTL      string // Nats-TTL for the target, or empty
 	MsgID    string // the client's own Nats-Msg-Id
 	// MaxAttempts is the client's limit of refusals; zero if the client set none.
 	MaxAttempts int
-	RateKey     string  // all messages with the same key share a rate; empty without a key
+	RateKey     string  // Delay-Rate-Key; empty if none
 	User        Header  // the client's own headers, to be passed on
 	origin      *Origin // never changed, since copies of the request share it; nil for the zero Origin
 
@@ -51,8 +51,8 @@ type Request struct {
 	Attempts     int // number of refused deliveries since the last resend from the dead letters
 	FirstFailure time.Time
 	LastFailure  time.Time
-	RetryAt      time.Time // time of the next attempt, after a refusal, a turn or a deferral
-	Reservation  string    // the value of Delay-Paced; empty without a turn
+	RetryAt      time.Time // time of the next attempt, after a refusal or a deferral, or reserved by a rate
+	Reservation  string    // the value of Delay-Paced: the send time that a rate has reserved; empty if none
 	ResumedPause string    // the resumed pause in whose lane the message waited; empty if none
 
 	// For people only: no decision depends on these fields.

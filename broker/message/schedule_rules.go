@@ -18,7 +18,7 @@ type ScheduleRule struct {
 // ScheduleRules is a list of rules. If Check returns nil, no two rules have overlapping subjects.
 type ScheduleRules []ScheduleRule
 
-// ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects are one rule.
+// ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects become one rule.
 // A setting without targets gets the default targets (DELAY_HEADER_TARGETS).
 func ParseScheduleRules(list string, defaults []string) ScheduleRules {
 	var rules ScheduleRules
@@ -46,7 +46,8 @@ func (rules ScheduleRules) Check(roots []string) error {
 		case !ValidPattern(r.Subjects) || strings.ContainsAny(first, "*>"):
 			return fmt.Errorf("subjects %q: want a pattern that begins with a plain token, as in schedules.>", r.Subjects)
 		case first[0] == '$' || first[0] == '_' || slices.Contains(roots, first):
-			return fmt.Errorf("subjects %q: want none below $, _ or a root of the broker", r.Subjects)
+			return fmt.Errorf("subjects %q: the first token must not begin with $ or _, or be one of the broker's: %s",
+				r.Subjects, strings.Join(roots, ", "))
 		case !more:
 			return fmt.Errorf("subjects %q: want at least two tokens, as in schedules.>", r.Subjects)
 		case len(r.Targets) == 0:
@@ -60,7 +61,7 @@ func (rules ScheduleRules) Check(roots []string) error {
 		}
 		for _, target := range r.Targets {
 			if !ValidPattern(target) {
-				return fmt.Errorf("target pattern %q: tokens separated by dots; * for one token, > for the rest", target)
+				return fmt.Errorf("target pattern %q: want tokens separated by dots; * for one token, > for the rest", target)
 			}
 		}
 	}

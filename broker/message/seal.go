@@ -61,7 +61,7 @@ type ring struct {
 	start time.Time // under TrustLegacy, messages stored from this time on need a seal; zero: no message needs one
 }
 
-// key has the two keys that are derived from one secret: for the seals of messages, and for the seals of notes.
+// key has the two keys that are derived from one secret: for the seals of messages, and for the seal of each [Note].
 type key struct {
 	id              string
 	messages, notes sealer

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// minMillis and maxMillis bound the unix milliseconds that ParseTime parses: numbers of 12 to 14 digits, in the years
-// 1973 to 5138.
+// minMillis and maxMillis bound the unix milliseconds that TimeToken writes: ParseTime parses a number as milliseconds
+// if it has 12 to 14 digits. The bounds are in the years 1973 and 5138.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
 // TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds the time up to the next

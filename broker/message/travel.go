@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// This file makes the headers of a message between lanes, at its target, and in its dead letter.
+// This file makes the headers of a message between lanes, at its target, and in its dead letter. It parses the headers
+// of a message between lanes.
 
 // NatsMsgID returns the id under which the broker publishes hop n of a message. Each move to a lane, including a retry
 // lane, has another n. Otherwise, if a message passed a level twice, the level's stream would drop the second publish

@@ -6,8 +6,8 @@ import (
 )
 
 // The code in this file decides whether a record counts as the broker's. Records are messages between lanes, dead
-// letters, the broker's entries of the timers' stream, and notes. Notes are the list of pauses, the messages of package
-// lease, the journal, and the answers of instances.
+// letters, entries that a broker wrote into the stream of timers, and notes. Notes are the list of pauses, the messages
+// of package lease, the journal, and the answers of instances.
 
 // Trust determines which records count without a seal. Without keys, all records count.
 type Trust int
@@ -27,8 +27,8 @@ type Record interface {
 }
 
 // Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp. So under TrustLegacy, a
-// note without a seal counts if no start of sealing is known, or if the local clock shows an earlier time. A note with
-// a seal counts only if the seal is valid.
+// note without a seal counts until the local clock shows the start of sealing, or always if that start is zero. A note
+// with a seal counts only if the seal is valid.
 type Note struct {
 	Subject string
 	Body    []byte
@@ -66,7 +66,7 @@ func (in Incoming) doubt(r *ring, trust Trust) *Problem {
 	seals := in.Header[HeaderSeal] // in any other spelling, the header is not a seal
 	if len(seals) != 1 {
 		return Problemf(BadInternal,
-			"the message has %d seals of this broker instead of one: another user wrote it, or had the server write it; %s",
+			"the message has %d seals instead of one: another user wrote it, or had the server write it; %s",
 			len(seals), onlyBrokers)
 	}
 	id := KeyID(seals[0])

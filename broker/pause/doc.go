@@ -7,7 +7,7 @@
 //	lane     the subjects on which the due messages of one pause wait
 //	list     all pauses; each change makes a new version
 //	record   the list as it is stored, with a seal
-//	owner    the instance that has the lease of the stream, and drains the lanes
+//	owner    the instance that has the lease of DELAY_PAUSED, and drains the lanes
 //	to park  to move a due message into the lane of a pause
 //	to apply a list   to stop sending to its paused targets; see "How instances agree"
 //
@@ -19,16 +19,17 @@
 //	[any lane] ── due, and paused ──▶ the lane of the pause ── resumed ──▶ target
 //
 // The worker of a lane decides about a due message as always. If its target is paused, the decision is to park it.
-// Parking is a hop: the parked message is sealed, has its own id, and keeps its headers and its attempts. It waits in
-// the stream, and takes no memory of a broker. When the pause is resumed, the owner reads the lane like any other lane:
-// in order, from a cursor, within the memory of a lane. So the rules for retries, expiry, crashes and purges hold
-// unchanged. A message keeps its turn at its target's rate. The pause postpones the turn by the length of the pause
-// (see package deliver).
+// Parking is a hop: the parked message is sealed, has another Nats-Msg-Id, and keeps its other headers and its
+// attempts. It waits in the stream, and takes no memory of a broker. When the pause is resumed, the owner reads the
+// lane like any other lane. So the rules for retries, expiry, crashes and purges hold unchanged. If a message has a
+// send time that its target's rate reserved, the pause postpones that time by the length of the pause (see package
+// deliver).
 //
 // A message is parked for the oldest pause that matches its target. So all messages for one target wait in one lane, in
 // the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if a
-// younger pause matches its target. The message keeps its order, because every message that joins the younger pause's
-// lane directly is due later. A message is parked again for an older pause only while that pause is not being resumed.
+// younger pause matches its target. The messages of the target stay in order, because every message that joins the
+// younger pause's lane directly is due later. A message is parked again for an older pause only while that pause is not
+// being resumed.
 //
 // # The states of a pause
 //
@@ -42,18 +43,18 @@
 //	          the last messages of the lane are sent before them
 //	over      due messages are sent to their target
 //
-// A closing pause may also be paused again. If the lane of a closing pause does not drain, or its owner changes, the
-// pause is resuming again. A message that has left the lane and waits elsewhere, for a retry or a turn, does not join
-// the lane again (Delay-Released), unless the pattern is paused again.
+// A closing pause may also be paused again. If it is not over after three seconds, or a new owner takes the lanes, it
+// is resuming again. A message that has left the lane and waits elsewhere, for a retry or a turn, does not join the
+// lane again (Delay-Released), unless the pattern is paused again.
 //
 // # How instances agree
 //
-// An operator's command stores the new list by compare-and-set. Then it announces the list on the subject of status
-// requests, until each instance has answered with the version that it applies, or a timeout ends. The command expects
-// answers from the instances that answered a status request before the change, and from the instances in the table of
-// owners. A dead instance leaves the table within six seconds. An instance applies a version when its deliverer sends
-// nothing more to the paused targets, has given back the messages that waited for them, and has waited for the answers
-// to the messages that it sent to them, for two seconds at most.
+// An operator's command stores the new list by compare-and-set. Then it repeats an announcement of the list, on the
+// subject of status requests, until each instance has answered that it applies the list, or a timeout ends. The command
+// expects answers from the instances that answered a status request before the change, and from the instances in the
+// table of owners. A dead instance leaves the table within six seconds. An instance has applied a list when its
+// deliverer sends nothing more to the paused targets, has given back the messages that waited for them, and has waited
+// for the answers to the messages that it sent to them. This takes four seconds at most.
 //
 // Brokers do not announce lists. They read the record every 10 s while a target is paused, and twice a second while a
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
@@ -66,23 +67,24 @@
 // # Trust
 //
 // The record, its announcements and the answers carry a seal. A client without a secret of the broker cannot make a
-// seal. Versions only rise, so an instance ignores an old record that a client sends again. The reader skips foreign
-// messages on the record's subject, and removes them when there are many. A foreign message in a lane becomes a dead
-// letter when that lane is read, as in all lanes.
+// seal. Versions only rise, so an instance ignores an old record that a client sends again. The reader skips messages
+// without a valid seal on the record's subject, and removes them when there are many. Such a message in a lane becomes
+// a dead letter when that lane is read, as in all lanes.
 //
 // # Crashes
 //
 //	the command dies before the record is stored     no change
 //	the command dies after the record is stored      each instance reads the record within 5 minutes, and at its start
 //	an instance dies after parking a message,        its successor parks the message again, under the same id: it is
-//	before the commit                                stored once within the duplicate window, and twice after that
+//	before it purges the message's old lane          stored once within the duplicate window, and twice after that
 //	an instance dies after firing from a lane,       the message is delivered again under the same id, as in all lanes
-//	before the commit
+//	before it purges the lane
 //	the owner dies while a lane drains               its successor continues, from the first stored message
-//	the owner dies before it stores "closing" or     the other instances hold due messages for MaxClosing; then these
-//	"over"                                           messages join the lane, which the successor drains and closes
-//	an instance with an old list parks a message     the owner reads the lane every 5 s for a minute, every minute for
-//	for a pause that is over                         an hour, and whenever no target is paused, and drains it
+//	the owner dies before it stores "over"           the other instances hold due messages for MaxClosing; then these
+//	                                                 messages join the lane, which the successor drains and closes
+//	an instance with an old list parks a message     the owner drains the lane; it looks there every 5 s for a minute,
+//	for a pause that is over                         then every minute while the pause is in the list, and after that
+//	                                                 at least hourly while no target is paused
 //	all instances die before a resumption is stored  the pause is still "paused": the remaining messages wait, and the
 //	                                                 operator resumes the pause again
 //	the stream is purged                             the waiting messages are lost; any instance writes the list back
@@ -90,7 +92,7 @@
 //	                                                 when the stream exists again
 //	the stream is full, silent or missing            messages that would be parked wait in a retry lane
 //	the record cannot be read at a start             the start waits for 15 s; then it logs an error, and the broker
-//	                                                 delivers to all targets
+//	                                                 delivers to all targets until it has read the record
 //	the record's key is lost                         the listed targets stay paused until an operator acts; see below
 //
 // # Keys
@@ -108,8 +110,7 @@
 // # Tried and rejected
 //
 //   - One lane for all paused messages, with only the target in its subjects. The messages of a resumed pause lie
-//     between messages of other pauses, overlapping patterns have no order, and messages without a pause are found only
-//     by reading the whole lane.
+//     between messages of other pauses, and messages without a pause are found only by reading the whole lane.
 //   - Moving the waiting messages into a retry lane, as dead letters are resent. Each message costs another write, no
 //     message moves in a full account, and messages that become due at the end overtake those in the retry lane.
 //   - A stream for each pause. Permissions are granted for streams by name, and an idle stream has a cost.

@@ -14,9 +14,8 @@ const (
 	// maxPauses is the maximum number of pauses that are not over, because each due message is compared with every
 	// pattern.
 	maxPauses = 64
-	// A change of the list removes the pauses that have been over for more than keepOver, and the oldest of those that are
-	// over, except maxOver. The list keeps the others, so that the owner of the lanes still finds messages that an
-	// instance with an older list has parked.
+	// A change of the list keeps the pauses that have been over for at most keepOver, and of these the maxOver that ended
+	// last, so that the owner of the lanes still finds messages that an instance with an older list has parked.
 	keepOver = time.Hour
 	maxOver  = 32
 )
@@ -24,7 +23,7 @@ const (
 // State is the state of a pause.
 type State string
 
-// The states, in their order. A pause that is resuming may be paused again.
+// The states, in their usual order: see the package documentation.
 const (
 	Paused   State = "paused"
 	Resuming State = "resuming" // the lane drains, and due messages still join its end
@@ -187,8 +186,8 @@ func (l *List) Pause(pattern string, now time.Time) (*List, error) {
 	return next, nil
 }
 
-// Resume returns the list with a pattern resumed. The pattern must equal the paused pattern: the lane of a pause has
-// one order, so a part of the pattern cannot be resumed.
+// Resume returns the list with a pattern resumed. The pattern must equal the paused pattern: the lane of a pause is
+// read from its start, so a part of the pattern cannot be resumed.
 func (l *List) Resume(pattern string, now time.Time) (*List, error) {
 	for _, p := range l.Present() {
 		if p.Pattern != pattern {

@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// read reads the record. If the record is missing, or older than the present list, read writes the present list back:
-// the stream was purged or deleted, or a change could not be stored.
+// read reads the record, and adopts a newer list. If the record is missing, or older than the present list, read writes
+// the present list back: the stream was purged or deleted, or a change could not be stored.
 func (k *Keeper) read(ctx context.Context) error {
 	result, err := k.cfg.Store.Read(ctx)
 	list := k.List()
