@@ -38,16 +38,16 @@ func TestCompleteNamesTheField(t *testing.T) {
 			Field: "JSDomain", Value: "hub", Problem: `set together with APIPrefix "js"; remove one of them`}},
 		{Config{HeaderTargets: []string{"a", "b..c"}}, FieldError{
 			Field: "HeaderTargets", Value: "b..c",
-			Problem: `target pattern "b..c": want tokens separated by dots; * for one token, > for the rest`}},
+			Problem: `target pattern "b..c": tokens separated by dots; * for one token, > for the rest`}},
 		{Config{AttemptRules: RetryLimits{{Pattern: "a.b", Value: 1_000_001}}}, FieldError{
 			Field: "AttemptRules", Value: "a.b=1000001",
 			Problem: "attempts 1000001 for a.b: want a whole number from 1 to 1000000"}},
 		{Config{AttemptRules: RetryLimits{{Pattern: "a..b", Value: 1}}}, FieldError{
 			Field: "AttemptRules", Value: "a..b",
-			Problem: `target pattern "a..b": want tokens separated by dots; * for one token, > for the rest`}},
+			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
 		{Config{RetryRules: RetryWaits{{Pattern: "a..b", Value: mustLadder(t, "1s")}}}, FieldError{
 			Field: "RetryRules", Value: "a..b",
-			Problem: `target pattern "a..b": want tokens separated by dots; * for one token, > for the rest`}},
+			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
 		{Config{RetryJitter: RetryJitter{{Pattern: "a.b", Value: 101}}}, FieldError{
 			Field: "RetryJitter", Value: "a.b=101", Problem: "jitter 101 for a.b: want a percentage from 0 to 100"}},
 		{Config{RetryRules: RetryWaits{{Pattern: "a.b"}}}, FieldError{
@@ -58,7 +58,7 @@ func TestCompleteNamesTheField(t *testing.T) {
 				`levels "5s" and "5000ms" are equally long: keep one`}},
 		{Config{Rates: deliver.Rates{{Pattern: "a..b", Value: 1}}}, FieldError{
 			Field: "Rates", Value: "a..b",
-			Problem: `target pattern "a..b": want tokens separated by dots; * for one token, > for the rest`}},
+			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
 	} {
 		_, err := test.config.Complete()
 		if !errors.Is(err, ErrConfig) {

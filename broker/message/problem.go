@@ -18,7 +18,7 @@ const (
 	TimeTwice   Code = "time_twice"         // the request has two times, or a time and Delay-Cancel, or a header twice
 	UntilEarly  Code = "until_before_level" // Delay-Until is before the end of the level in the subject
 	TooFar      Code = "too_far"            // the delay, or the interval of a series, exceeds the maximum
-	TooLarge    Code = "too_large"          // the message is too large for the lanes, its target, or the interval of its series
+	TooLarge    Code = "too_large"          // the message is too large for a lane, its target, or its series' interval
 	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
 	BadTimer    Code = "bad_timer"          // of a timer: bad key, time table or Delay-Max-Wait, or neither set nor cancel

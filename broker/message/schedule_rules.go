@@ -18,8 +18,8 @@ type ScheduleRule struct {
 // ScheduleRules is a list of rules. If Check returns nil, no two rules have overlapping subjects.
 type ScheduleRules []ScheduleRule
 
-// ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects become one rule.
-// A setting without targets gets the default targets (DELAY_HEADER_TARGETS).
+// ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects become one
+// rule. A setting without targets gets the default targets (DELAY_HEADER_TARGETS).
 func ParseScheduleRules(list string, defaults []string) ScheduleRules {
 	var rules ScheduleRules
 	for _, word := range SplitList(list) {
@@ -61,7 +61,7 @@ func (rules ScheduleRules) Check(roots []string) error {
 		}
 		for _, target := range r.Targets {
 			if !ValidPattern(target) {
-				return fmt.Errorf("target pattern %q: want tokens separated by dots; * for one token, > for the rest", target)
+				return fmt.Errorf("target pattern %q: tokens separated by dots; * for one token, > for the rest", target)
 			}
 		}
 	}

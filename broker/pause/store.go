@@ -153,8 +153,8 @@ func ParseAnnouncement(m *nats.Msg) Record {
 // untidy reports whether Tidy should remove messages from the subject.
 func (s ReadResult) untidy() bool { return s.hasEarlier || len(s.foreignSequences) > maxForeign }
 
-// Tidy removes the earlier messages that Read found on the subject, and the later ones if they are more than maxForeign.
-// The record itself stays.
+// Tidy removes the earlier messages that Read found on the subject, and the later ones if they are more than
+// maxForeign. The record itself stays.
 func (s Store) Tidy(ctx context.Context, result ReadResult) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

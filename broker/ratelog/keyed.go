@@ -12,8 +12,9 @@ import (
 // lines of the key that were suppressed since its last line. Publishers may choose the keys, so a Keyed has entries for
 // a bounded number of keys. A new key takes the place of the key that was logged longest ago, if that key's interval
 // has ended. Keys without an entry share one interval, and so one line. The attribute "others" of a line is the number
-// of lines of other keys, without an entry now, that were suppressed. So the memory and the number of lines in an
-// interval are bounded, and every suppressed line is counted. A Keyed is safe for concurrent use.
+// of lines that were suppressed without an entry, or whose entry was removed before its next line. So the memory and
+// the number of lines in an interval are bounded, and every suppressed line is counted. A Keyed is safe for concurrent
+// use.
 type Keyed struct {
 	log      *slog.Logger
 	interval time.Duration
@@ -23,7 +24,7 @@ type Keyed struct {
 	entries    map[string]*list.Element // elements of order by key
 	order      *list.List               // of *entry; the entry logged longest ago is in front
 	sharedTime time.Time                // when a line of a key without an entry was last logged
-	otherLines int                      // number of suppressed lines of keys without an entry, since the last report
+	otherLines int                      // number of suppressed lines for the next attribute "others"
 }
 
 // entry records when a key was last logged, and the number of lines suppressed since then.

@@ -23,8 +23,8 @@ type Limit struct {
 	suppressed int        // number of events that were suppressed since then
 }
 
-// Allow reports whether the interval has passed since Allow last returned ok. If so, suppressed is the number of calls
-// since then that were not ok.
+// Allow returns ok unless it has returned ok within the interval, with no Reset since then. With ok, suppressed is the
+// number of calls since the previous ok that were not ok.
 func (l *Limit) Allow(interval time.Duration) (suppressed int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,9 +45,9 @@ func (l *Limit) Reset() bool {
 	return allowed
 }
 
-// A Logger logs each message at most once in the interval [Interval]. The attribute "more" is the number of lines
-// suppressed since the last line. A Logger distinguishes messages only by their text and remembers every text, so the
-// text must be constant. It is safe for concurrent use.
+// A Logger logs each message at most once in the interval [Interval]. The attribute "more" is the number of lines with
+// the message that were suppressed since its previous line. A Logger distinguishes messages only by their text and
+// remembers every text, so the text must be constant. It is safe for concurrent use.
 type Logger struct {
 	log *slog.Logger
 

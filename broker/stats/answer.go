@@ -37,8 +37,8 @@ type Answer struct {
 
 // PausesAnswer is the list of paused targets in an instance.
 type PausesAnswer struct {
-	Applied int64        `json:"applied"`         // version of the list that the instance applies
-	Record  pause.Record `json:"record,omitzero"` // the list that the instance has received
+	Applied int64        `json:"applied"`         // newest version that the instance has applied
+	Record  pause.Record `json:"record,omitzero"` // the newest list that the instance knows
 }
 
 // LaneAnswer is a lane's state, from its owner.
@@ -50,7 +50,7 @@ type LaneAnswer struct {
 	Held            int       `json:"held"`                // messages in memory
 	Full            bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
 	ResumesAt       time.Time `json:"resumes_at,omitzero"` // until then, no unread message is due, and none is read
-	Pending         uint64    `json:"pending"`             // messages in the lane; the count is at most a minute old
+	Pending         uint64    `json:"pending"`             // messages not yet delivered or moved, by the newest count
 	Overdue         float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
 	UnopenedEntries int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key
 	NewerMessages   int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker

@@ -1,8 +1,9 @@
 // Package stats has the self-report of a broker: the types that /status, the metrics and the operator's commands show,
 // and the counters and gauges behind them.
 //
-// The loop of a lane writes, and any goroutine reads, at any time. Counters are atomic. In each iteration, a pass, the
-// loop writes a Report. Ages are stored as points in time, so that they grow even while the loop sleeps or hangs.
+// The loop of a lane writes counters and gauges, and any goroutine may read them at any time. Counters are atomic. In
+// each iteration, a pass, the loop writes a Report. Ages are stored as points in time, so that they grow even while the
+// loop sleeps or hangs.
 //
 // # Invariants
 //
@@ -14,6 +15,6 @@
 //
 // # Tried and rejected
 //
-// Prometheus collectors as the counters themselves: the engine would depend on Prometheus, and /status and the commands
-// would read their own metrics.
+// Prometheus collectors as the counters themselves: the engine would depend on Prometheus, and /status would have to
+// read the counts back from the collectors.
 package stats

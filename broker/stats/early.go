@@ -7,17 +7,18 @@ import (
 )
 
 const (
-	// minEarliness is the minimum time from an early delivery to its due time. The promise is in milliseconds, and the
-	// rates of clocks under correction differ by up to 500 ppm.
+	// A delivery counts as early if it was sent at least minEarliness before its due time. The promise is in milliseconds,
+	// and the rates of clocks under correction differ by up to 500 ppm.
 	minEarliness = time.Millisecond
 	// maxJudgeDelay is the maximum time between a delivery and the reading that judges the delivery. In this time, clocks
 	// drift apart by at most minEarliness.
 	maxJudgeDelay = 2 * time.Second
 )
 
-// EarlyCheck detects early deliveries. A delivery is sent when the leader's clock is proven to have reached the due
-// time. But that proof is up to leader.Trust old. The clock may have been set back since then, or the proof may be
-// wrong. So a clock reading of a commit is also compared with the deliveries before the reading. If the leader answers
+// EarlyCheck detects early deliveries. A delivery is sent when an answer of the stream's leader proves that the
+// leader's clock has reached the due time. But that answer may be 100 ms old. The clock may have been set back since
+// then, or the proof may be wrong. So before each commit, when the leader is asked for the state of the stream, its
+// answer is also compared with the deliveries before the question: it is a reading of the clock. If the leader answers
 // with the time ts to a request sent at local time a, the leader's clock showed at most ts − (a − s) at any earlier
 // local time s:
 //

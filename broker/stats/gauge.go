@@ -30,7 +30,7 @@ type Report struct {
 	UncommittedSince time.Time // local time since which a delivery or a move waits for its commit; zero if none waits
 }
 
-// Gauge has the last report of a loop, for other goroutines.
+// Gauge has the newest report of a loop, for other goroutines.
 type Gauge struct {
 	base time.Time // a fixed local time, to which the loop's times relate
 
@@ -48,7 +48,7 @@ func (g *Gauge) Set(r Report) {
 	g.report = r
 }
 
-// Fill writes the last report into a status, at the time local.
+// Fill writes the newest report into a status, at the time local.
 func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	g.mu.Lock()
 	r := g.report

@@ -25,7 +25,8 @@ type LaneStatus struct {
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // until then, no unread message is due, and none is read
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
-	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the last sweep.
+	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the latest read of the whole
+	// stream of timers.
 	UnopenedEntries int `json:"unopened,omitempty"`
 
 	Overdue         time.Duration `json:"overdue"` // the time since the oldest message should have left

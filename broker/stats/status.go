@@ -25,12 +25,12 @@ type Status struct {
 type Counts struct {
 	Outcomes          map[string]uint64          `json:"outcomes"` // attempts by outcome: see deliver.Outcome
 	DeadLetters       map[message.Code]uint64    `json:"dead_letters"`
-	OwnDuplicates     uint64                     `json:"duplicates_ours"`    // repeated publishes of a stored message
-	ForeignDuplicates uint64                     `json:"duplicates_foreign"` // publishes under the id of another message
+	OwnDuplicates     uint64                     `json:"duplicates_ours"`    // publishes whose message was stored before
+	ForeignDuplicates uint64                     `json:"duplicates_foreign"` // publishes whose id another message had
 	Unstored          uint64                     `json:"unstored"`           // publishes that a stream of the broker refused
-	EarlyReadings     uint64                     `json:"early"`              // clock readings that show an early delivery; must stay zero
-	EarlyChecks       uint64                     `json:"early_checks"`       // clock readings that could show an early delivery
-	SweptTimers       uint64                     `json:"timers_swept"`       // overdue timers that only a sweep found
+	EarlyReadings     uint64                     `json:"early"`              // clock readings that show an early delivery
+	EarlyChecks       uint64                     `json:"early_checks"`       // clock readings that could show one
+	SweptTimers       uint64                     `json:"timers_swept"`       // overdue timers found only in their stream
 	MissedRounds      uint64                     `json:"rounds_missed"`      // missed and skipped rounds of series
 	Lateness          map[streams.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 	Rates             []RateCount                `json:"rates"`              // delivered and refused, by rate pattern
@@ -50,5 +50,5 @@ type JournalStatus struct {
 type PauseStatus struct {
 	Pattern string      `json:"pattern"`
 	State   pause.State `json:"state"`
-	Since   time.Time   `json:"since"` // time of the pause
+	Since   time.Time   `json:"since"` // when the targets were paused
 }

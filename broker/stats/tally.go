@@ -23,7 +23,7 @@ type Tally struct {
 	Lateness          map[streams.Kind]*Latencies
 	Journal           journal.Counts
 	Targets           *deliver.Counts
-	RecentTargets     atomic.Pointer[[]TargetAnswer] // counts and rates at the end of the history's last step
+	RecentTargets     atomic.Pointer[[]TargetAnswer] // as of the latest step of the history; nil before the second step
 }
 
 // NewTally returns a Tally with zero counts.
