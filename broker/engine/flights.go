@@ -117,8 +117,8 @@ func (f *flights) grow(fl *flight, bytes int) {
 	f.bytes += bytes
 }
 
-// takeDue removes the due messages from the wheels and yields them in order, first those in expanded. It stops when
-// there is no memory to unpack a message.
+// takeDue removes the due messages from the wheels and yields them: those in expanded first, each wheel by time. It
+// stops when there is no memory to unpack a message.
 func (f *flights) takeDue(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	return func(yield func(leader.Time, *flight) bool) {
 		for due, fl := range f.expanded.Advance(now.Stamp()) {
@@ -173,8 +173,9 @@ func (f *flights) setOverdue(fl *flight, since leader.Time, overdue bool) {
 	}
 }
 
-// oldestOverdue returns the earliest time since which a message is overdue. For a message on the wheels, that is its
-// time there plus the lookahead, which is exact for a message that awaits a hop, and too late for the others.
+// oldestOverdue returns the earliest time since which a message is overdue. For a message on the wheels without a
+// recorded time, that is its time there plus the lookahead: about right for a message that awaits a hop, and too late
+// for the others.
 func (f *flights) oldestOverdue() (since leader.Time, ok bool) {
 	first, ok := f.overdue.Next()
 	since = leader.At(first)

@@ -15,7 +15,7 @@ import (
 type laneKind interface {
 	// source returns the description of the messages to read.
 	source() source
-	// parse sets the request, the problem and the timer of a message that was just read.
+	// parse sets the request, the problem and the timer of a message.
 	parse(w *worker, f *flight, in message.Incoming)
 	// due returns the next step of a due message. It is pure.
 	due(p plan, m moment, f *flight) step

@@ -57,8 +57,8 @@ func (p plan) isHome(l levels.Level, r message.Request) bool {
 }
 
 // fireAtHome returns the step that sends a due message to its target. If this instance does not work the message's
-// home, the step moves the message into the home instead. If the home refuses the message, this instance sends it to
-// the target, at a send time that this instance reserves.
+// home, the step moves the message into the home instead, unless movedHome. If the home refuses the message, this
+// instance sends it to the target, at a send time that this instance reserves.
 func fireAtHome(p plan, m moment, f *flight) step {
 	home, ok := p.home(f.request)
 	if !ok || f.refusedBy == home.Name || p.movedHome(f) || m.works(home) {

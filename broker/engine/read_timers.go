@@ -11,13 +11,13 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file reads the entries of named timers. Before markers are due, one request to any replica reads the entries of
-// many markers. All other entries are read one by one, from the leader.
+// This file reads the entries of named timers. One request to any replica reads the entries of many markers, usually
+// before they are due. All other entries are read one by one, from the leader.
 
 const (
 	// maxCopyReads is the maximum number of concurrent requests of a lane for the entries of markers.
 	maxCopyReads = 4
-	// maxLeaderReads is the maximum number of entries that a lane reads concurrently from the leader. The lanes must not
+	// maxLeaderReads is the maximum number of timers that a lane reads concurrently from the leader. The lanes must not
 	// send too many requests: when 10,000 requests wait, JetStream drops the requests of all clients.
 	maxLeaderReads = 16
 	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. These
@@ -63,7 +63,7 @@ func (w *worker) load(f *flight, share int64) (room bool) {
 	return true
 }
 
-// countHeaders reserves the memory for the client's headers of a loaded timer, whose size is unknown before the timer
+// countHeaders reserves the memory for the client's headers of a loaded timer. Their size is unknown before the timer
 // is read. Each header is in memory twice: decoded, and in the array in which the body was received.
 func (w *worker) countHeaders(f *flight) {
 	if !f.timer.Loaded {

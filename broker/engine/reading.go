@@ -31,7 +31,7 @@ type reading struct {
 	cursorSubject string      // the subject of the lane's stored cursor; empty if there is none: see source
 	cursor        lane.Cursor // which of the messages read have arrived
 
-	epoch        uint64       // the present epoch: the life of the present consumer
+	epoch        uint64       // number of the latest epoch, the life of one consumer; zero before the first
 	created      time.Time    // when the stream of that epoch was created
 	historyEpoch uint64       // the first epoch of the present history
 	last         lane.Message // the last message read; only Sequence, At and Pending are set

@@ -38,7 +38,7 @@ func (c *leaderClock) record(s lane.Sample) {
 	c.Record(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 }
 
-// awaitDue returns the time for which the loop may sleep before the next message, which is due in remaining. If the
+// awaitDue returns the time for which the loop may sleep. Remaining is the time until the next message is due. If the
 // last proof of the leader's time would be too old at the due time, awaitDue requests another sample.
 func (w *worker) awaitDue(remaining time.Duration, local time.Time, proven bool) time.Duration {
 	remaining = max(remaining, 0)

@@ -42,8 +42,8 @@ func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	}
 }
 
-// jitter returns the extra wait after a refusal of a message: less than a percentage of the wait, which the settings
-// give for the target. All instances with the same settings compute the same jitter.
+// jitter returns the extra wait after a refusal of a message. It is at most the target's percentage of the wait, such
+// as ~20% in DELAY_RETRY. All instances with the same settings compute the same jitter.
 func (p plan) jitter(r message.Request, attempts int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
 	if limit <= 0 {
@@ -89,7 +89,7 @@ type step struct {
 	logKey    string           // the target by which the rate of log lines is limited; if empty, the text limits the rate
 }
 
-// stepKind is the kind of a step. The set is closed.
+// stepKind is the kind of a step.
 type stepKind int
 
 // The steps.

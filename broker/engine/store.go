@@ -111,10 +111,10 @@ func (w *worker) countMove(f *flight, m moment) {
 	}
 }
 
-// checked is the event that the copy of a duplicate was read, or could not be read.
+// checked is the event that the copy was read, or could not be read.
 type checked struct {
 	*flight
-	ours bool // a broker wrote the copy
+	ours bool // a broker wrote the copy for the same hop
 	err  error
 }
 

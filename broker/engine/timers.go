@@ -31,9 +31,9 @@ func newTimers(s *role.Stream) *timers {
 	}
 }
 
-// supersede ends the flight of a timer that was replaced or cancelled. A timer that has fired stays in memory. A timer
-// that is not on the wheel also stays, and its next decision considers the replacement. Supersede reports whether it
-// has queued the removal of the timer's own entry.
+// supersede ends the flight of a timer that was replaced or cancelled. A timer that may have fired stays in memory. A
+// timer that is not on the wheel also stays, and its next decision considers the replacement. Supersede reports whether
+// it has queued the removal of the timer's own entry.
 func (w *worker) supersede(f *flight) (removed bool) {
 	if !f.timer.Supersede() || f.sent != nil || !w.flights.removeFromWheel(f) {
 		return false

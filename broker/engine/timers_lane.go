@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// timersCountInterval replaces countInterval in the timers' lane.
+	// timersCountInterval is the interval at which the timers' lane requests the number of its entries, if it has any.
 	timersCountInterval = time.Minute
 
 	// The timers' lane yields while at least burstFirings firings are in progress in this process.
