@@ -111,12 +111,6 @@ func (f *flights) endHopWait(fl *flight) {
 	}
 }
 
-// grow changes the memory of a message by a number of bytes.
-func (f *flights) grow(fl *flight, bytes int) {
-	fl.size += bytes
-	f.bytes += bytes
-}
-
 // takeDue removes the due messages from the wheels and yields them: those in expanded first, each wheel by time. It
 // stops when there is no memory to unpack a message.
 func (f *flights) takeDue(now leader.Time) iter.Seq2[leader.Time, *flight] {

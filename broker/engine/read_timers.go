@@ -93,7 +93,9 @@ func (w *worker) setLoadedBytes(f *flight, size int) {
 	old := f.timer.LoadedBytes
 	f.timer.LoadedBytes = size
 	w.timers.loadedBytes += size - old
-	w.flights.grow(f, size+size/4-old-old/4)
+	change := size + size/4 - old - old/4
+	f.size += change
+	w.flights.bytes += change
 }
 
 // copied is the event that a request for the last entries of some markers' timers has ended.

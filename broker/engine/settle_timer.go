@@ -6,7 +6,6 @@ import (
 
 	"delaybroker/broker/acks"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/role"
 	"delaybroker/wheel"
@@ -110,12 +109,6 @@ func (w *worker) settlementsWait(local time.Time) bool {
 		return false
 	}
 	return w.flights.unanswered-t.settlements.unanswered > maxAnswers || t.queued() > 0
-}
-
-// nextRetry returns the time of the next retry of a settlement.
-func (t *timers) nextRetry() (leader.Time, bool) {
-	at, ok := t.retries.Next()
-	return leader.At(at), ok
 }
 
 func (e outcomeStored) handle(w *worker, m moment) {

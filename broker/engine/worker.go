@@ -194,8 +194,8 @@ func (w *worker) pass(local time.Time) time.Duration {
 	if canSend {
 		wait = min(wait, w.plan.kind.poll(w, m))
 		w.startSettlements(m, local)
-		if next, ok := w.timers.nextRetry(); ok {
-			wait = min(wait, next.Sub(m.now))
+		if retry, ok := w.timers.retries.Next(); ok {
+			wait = min(wait, leader.At(retry).Sub(m.now))
 		}
 	}
 	w.report(local)
