@@ -17,10 +17,9 @@ import (
 
 // A Fake is a fake broker with its streams. Only Advance moves its clock. A Fake is safe for concurrent use.
 type Fake struct {
-	client         *client.Client
-	policy         message.Policy
-	ladder         levels.Ladder
-	plainDurations map[string]bool // durations such as 17m: the intake stores delay.17m.> if 17m is no level
+	client *client.Client
+	policy message.Policy
+	ladder levels.Ladder
 
 	mu       sync.Mutex // guards the fields below; not held while a handler runs
 	now      time.Time
@@ -72,8 +71,7 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
 	f := &Fake{
 		now: now, streams: make(map[string]*stream), timers: make(map[string]storedEntry),
-		extras:         make(map[extraDelivery]bool),
-		plainDurations: make(map[string]bool),
+		extras: make(map[extraDelivery]bool),
 	}
 	c, err := client.NewOn(store{f}, cfg)
 	if err != nil {
@@ -86,9 +84,7 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	if f.ladder, err = levels.Parse(cmp.Or(cfg.Levels, "default")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range levels.PlainDurations() {
-		f.plainDurations[name] = true
-	}
+
 	attempts := cmp.Or(cfg.Attempts, client.DefaultAttempts)
 	f.client, f.policy = c, message.Policy{
 		Names: names, Targets: cfg.Targets, MaxDelay: cmp.Or(cfg.MaxDelay, client.DefaultMaxDelay),

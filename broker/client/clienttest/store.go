@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
+	"delaybroker/levels"
 )
 
 const (
@@ -148,7 +149,8 @@ func (f *Fake) streamOf(subject string) (name string, maxSize int, ok bool) {
 		if _, isLevel := f.ladder.Lookup(addr.Token); isLevel {
 			return f.policy.Names.LevelStream(addr.Token), maxPayload - levelReserve, true
 		}
-		return f.policy.Names.IntakeStream(), maxPayload - intakeReserve, f.plainDurations[addr.Token]
+		isPlain := slices.Contains(levels.PlainDurations(), addr.Token)
+		return f.policy.Names.IntakeStream(), maxPayload - intakeReserve, isPlain
 	}
 	return "", 0, false
 }
