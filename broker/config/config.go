@@ -77,8 +77,8 @@ type Config struct {
 	RetryLadder levels.Ladder
 	// RetryRules override RetryLadder for the targets of a pattern.
 	RetryRules RetryWaits
-	// RetryJitter is the maximum extension of each wait for the targets of a pattern, in percent. Messages that
-	// were refused together are then retried at different times. Defaults to none.
+	// RetryJitter is the maximum extension of each wait for the targets of a pattern, in percent. Messages that were
+	// refused together are then retried at different times. Defaults to none.
 	RetryJitter RetryJitter
 	// Attempts is the maximum number of refusals of a message, which then becomes a dead letter. Defaults to
 	// DefaultAttempts.
@@ -138,8 +138,8 @@ type Config struct {
 	// Ended is called for each message that was delivered or became a dead letter. The loops of the lanes call Ended
 	// concurrently and wait until it returns, so it must return immediately. May be nil.
 	Ended func(Ended)
-	// If Timers is true, the broker creates the stream of named timers. The broker serves an existing stream in any case.
-	// With TimersOptional, the broker also starts if the stream cannot be created.
+	// If Timers and Provision are true, the broker creates the stream of named timers. The broker serves an existing
+	// stream in any case. With TimersOptional, the broker also starts if the stream cannot be created.
 	Timers, TimersOptional bool
 	// TimerHistory is the minimum time for which the outcome of a timer is kept, as the last message of its subject.
 	// Defaults to DefaultTimerHistory; a negative value means no history.
@@ -148,7 +148,7 @@ type Config struct {
 	// Calls are the requests that the control service (package timer/service) answers in addition to those about timers,
 	// by the end of the request's subject, such as where.*: see service.Call.
 	Calls map[string]func(ctx context.Context, rest string, body []byte) (any, error)
-	// ReplyPrefixes are inbox prefixes to which the control service replies, in addition to _INBOX and _R_. It
+	// ReplyPrefixes are inbox prefixes to which the control service replies, in addition to _INBOX and _R_. The service
 	// publishes there with the broker's permissions. So no program may treat messages on these subjects as requests.
 	ReplyPrefixes []string
 

@@ -13,7 +13,7 @@ type Ended struct {
 	Accepted     time.Time      // time at which the first stream stored the message
 	Header       message.Header // the client's own headers; the callee must not change them
 	Size         int            // bytes of the body
-	Hops         int            // number of publishes into lanes, retries included
+	Hops         int            // number of publishes by brokers into lanes, including retry lanes
 	Lane         string         // the last stream
 	Stored       time.Time      // time at which the last stream stored the message
 	FirstRefusal time.Time      // time of the first refusal; zero for none

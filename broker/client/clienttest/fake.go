@@ -84,7 +84,6 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	if f.ladder, err = levels.Parse(cmp.Or(cfg.Levels, "default")); err != nil {
 		t.Fatal(err)
 	}
-
 	attempts := cmp.Or(cfg.Attempts, client.DefaultAttempts)
 	f.client, f.policy = c, message.Policy{
 		Names: names, Targets: cfg.Targets, MaxDelay: cmp.Or(cfg.MaxDelay, client.DefaultMaxDelay),

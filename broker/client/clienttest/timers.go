@@ -20,7 +20,7 @@ const timerHistory = time.Minute // the default of DELAY_TIMER_HISTORY
 // A storedEntry is the last message of a timer's subject.
 type storedEntry struct {
 	message.Incoming
-	removalTime time.Time // time of the entry's removal; zero while the timer is pending
+	removalTime time.Time // time of the entry's removal; zero if the timer has not ended
 	runStart    time.Time // time of the first set of a run: see client.Debounce; zero for other timers
 }
 
