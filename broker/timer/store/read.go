@@ -28,12 +28,12 @@ func (t *Timers) Entries() Entries {
 	return Entries{API: t.API, Policy: t.Policy, Sample: t.quorateSample}
 }
 
-// LastEntry reads the last entry of a timer's subject from the leader of the stream. A deposed leader may return no
-// entry, or one older than the generation. So in these cases LastEntry reads the end of the stream from a leader that a
-// majority follows, and then the last entry again. Without such a leader, LastEntry returns ErrLeader.
+// LastEntry reads the last entry of a timer's subject from the leader of the stream. The caller expects a sequence
+// of at least generation. A deposed leader may return no entry, or one with a lower sequence. In these two cases,
+// LastEntry calls from.Sample to find a leader that a majority follows, and reads the last entry again.
 func LastEntry(ctx context.Context, from Entries, subject string, generation uint64) (timer.State, error) {
 	stream := from.Policy.Names.TimersStream()
-	var end lane.Sample // zero if the end of the stream need not be read
+	var end lane.Sample // zero if from.Sample was not called
 	m, err := from.API.Last(ctx, stream, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < generation {
 		if end, err = from.Sample(ctx, stream); err != nil {
@@ -70,7 +70,7 @@ func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi
 	return m, err == nil, err
 }
 
-// State returns the state that an entry represents.
+// State returns the state of a timer whose last entry is m.
 func (e Entries) State(m jsapi.Message) timer.State {
 	in := m.Incoming(e.Policy.Names.TimersStream())
 	return timer.State{
@@ -78,14 +78,12 @@ func (e Entries) State(m jsapi.Message) timer.State {
 	}
 }
 
-// electionWait is the maximum time to wait until a majority follows a leader that has answered. The followers of a new
-// leader answer in less time.
+// electionWait is the time after which quorateSample gives up. The followers of a new leader answer in less time.
 const electionWait = 4 * time.Second
 
-// Now returns the time of the leader of the timers' stream, whose clock decides when a timer is due. The result is
-// never before the leader's time at the call. Now asks the leader, unless the last question is at most [leader.Trust]
-// old. If Now uses an earlier answer, the result may be ahead of the leader's time, by at most the duration of that
-// question.
+// Now returns the time of the leader of the timers' stream, whose clock decides when a timer is due. Now asks the
+// leader, or adds the elapsed time to an earlier answer, if Now asked at most [leader.Trust] ago. With an earlier
+// answer, the result may be ahead of the leader's time, by at most the duration of that question.
 func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	t.mu.Lock()
 	now, ok := t.leaderTime.upperBound(time.Now())
@@ -107,7 +105,7 @@ func (t *Timers) exactNow(ctx context.Context) (time.Time, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if asked.After(t.leaderTime.askedAt) { // the answer to a later question is more exact
+	if asked.After(t.leaderTime.askedAt) { // a concurrent call may have kept the answer to a later question
 		t.leaderTime = leaderTime{s.ServerTime, asked}
 	}
 	return s.ServerTime, nil
@@ -120,10 +118,10 @@ type leaderTime struct {
 }
 
 // upperBound returns an upper bound of the leader's time when this host's clock shows local. The bound assumes that the
-// leader answered as soon as it was asked. If ok is false, the leader must be asked: the question is old, or the
-// machine was suspended, so that the monotonic clock stood still.
+// leader answered as soon as it was asked. If ok is false, there is no recent answer, or the machine was perhaps
+// suspended meanwhile: then its monotonic clock stood still, and its wall clock did not.
 func (l leaderTime) upperBound(local time.Time) (now time.Time, ok bool) {
-	const maxSuspension = time.Second // a shorter one cannot be distinguished from a correction of the wall clock
+	const maxSuspension = time.Second // a correction of the wall clock looks the same, and is usually shorter
 	elapsed := local.Sub(l.askedAt)
 	suspension := local.Round(0).Sub(l.askedAt.Round(0)) - elapsed
 	ok = !l.askedAt.IsZero() && elapsed <= leader.Trust && suspension.Abs() <= maxSuspension
@@ -140,7 +138,8 @@ func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error)
 }
 
 // quorateSample returns the state of the stream from a leader that a majority follows. A new leader does not know its
-// followers yet, so quorateSample asks again for up to electionWait.
+// followers yet, so quorateSample asks again. It returns ErrLeader after electionWait, or if ctx ends after the
+// first answer.
 func (t *Timers) quorateSample(ctx context.Context, stream string) (lane.Sample, error) {
 	began := time.Now()
 	for tries := 1; ; tries++ {

@@ -15,7 +15,8 @@ import (
 	"delaybroker/levels"
 )
 
-// seriesEntry returns the entry that replaces a pending or paused round. For Fire, it returns an extra delivery.
+// seriesEntry returns the entry that replaces a pending or paused round. For Fire, it returns the set of another timer
+// (extraDelivery), and the round stays.
 func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
 		m, err := a.extraDelivery(r, now)
@@ -41,7 +42,7 @@ func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time)
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.Message.Data}, nil
 }
 
-// nextRound returns the round that replaces the pending one. Now is the leader's time.
+// nextRound returns the round that replaces the pending or paused one. Now is the leader's time.
 func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) {
 	series, round := r.Round()
 	n := entry.Next{Round: round, Table: r.Series.Table, First: series.First, Token: a.ID}
@@ -82,7 +83,7 @@ func (a *attempt) nextRound(r entry.Pending, now time.Time) (entry.Next, error) 
 		}
 		if n.Round.Due = requested; requested.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
-			if a.By > 0 { // an earlier time is allowed, even if it is beyond the maximum delay, as the planned time may be
+			if a.By > 0 { // a planned time may already exceed the maximum delay: only a later time is checked
 				return n, a.checkDelay(now, n.Round.Due)
 			}
 		}
@@ -111,8 +112,8 @@ func (a *attempt) checkDelay(now, due time.Time) error {
 	return nil
 }
 
-// extraDelivery returns the set of a timer that is due immediately, with the target of a series. Its key is derived
-// from the request's ID, and the publish expects no entry. So while the last entry of that timer is kept
+// extraDelivery returns the set of a timer that is due immediately, with the target of a series. Its key is a hash of
+// the series' key and the request's ID, and the publish expects no entry. So while the last entry of that timer is kept
 // (entry.ExtraTime), a repeated publish does not fire the timer again. The publish needs only the permission to set
 // timers to the target. For a schedule, the set has our seal, since it contains headers that only the broker may write.
 func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, error) {
@@ -137,7 +138,7 @@ func (a *attempt) isSchedule() bool {
 	return ok
 }
 
-// scheduleTarget returns the target in the last entry of a schedule; empty for a timer, or if the target is unknown.
+// scheduleTarget returns the target in the last entry of a schedule; empty for other timers, or if the target is unknown.
 func (a *attempt) scheduleTarget() string {
 	if !a.isSchedule() || a.State.NoEntry {
 		return ""

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// readTimeout is the timeout for reading the last entry.
+	// readTimeout is the timeout for reading the last entry, and for reading the leader's time.
 	readTimeout = 2 * time.Second
 	// maxUnavailable is the number of consecutive publishes without a listener after which an attempt ends. An election
 	// causes fewer such publishes.
@@ -32,7 +32,7 @@ const (
 type Timers struct {
 	Policy message.Policy
 	API    jsapi.Client
-	// Publish publishes on the stream of timers, and returns the stream's answer. It ignores answers of other senders.
+	// Publish publishes on the stream of timers, and returns the stream's answer.
 	Publish func(ctx context.Context, m *nats.Msg) jsapi.Reply
 	Scan    lane.Scan // for List; only Conn, JetStream and APIPrefix are set
 
@@ -54,7 +54,7 @@ type Change struct {
 
 	Table *timetable.Table // the new table of a Retime; For or Until may give the time of its first round
 
-	Header message.Header // the header of a Set, with its time
+	Header message.Header // the header of a Set, including a header for the due time
 	Body   []byte         // the body of a Set
 }
 
@@ -125,7 +125,7 @@ func (t *Timers) check(c Change) *message.Problem {
 	return p.CheckTarget(c.Target)
 }
 
-// attempt is the state of carrying out one change.
+// attempt carries out one change.
 type attempt struct {
 	*Timers
 	Change
@@ -133,8 +133,8 @@ type attempt struct {
 	answer      timer.Answer
 	unavailable int // the number of consecutive publishes without a listener
 
-	extra           *nats.Msg // the published extra delivery of a series; nil before its publish
-	extraGeneration uint64    // the generation of the series at that publish
+	extra           *nats.Msg // the last message that extraDelivery returned, or nil
+	extraGeneration uint64    // the series' generation at that time
 }
 
 func (t *Timers) attempt(c Change) *attempt {
@@ -146,8 +146,8 @@ func (t *Timers) attempt(c Change) *attempt {
 	}
 }
 
-// Decide implements Rules. A publish of an extra delivery that is in doubt is repeated, even if the series has ended
-// since: the state of the series does not show the outcome.
+// Decide implements Rules. It repeats a publish of an extra delivery if the stream did not answer. Then the series need
+// not be read: its entries do not show whether the extra delivery was stored.
 func (a *attempt) Decide() (next timer.Next) {
 	if a.extra != nil && a.Doubt.Unanswered {
 		return timer.Publish
@@ -199,7 +199,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 		return Final, nil
 	case outcome == jsapi.Unknown:
 		return Doubtful, nil
-	case a.extra != nil && a.Doubt.Unanswered: // an earlier publish of the extra delivery may be stored
+	case a.extra != nil && a.Doubt.Unanswered: // the earlier publish may have been stored
 		return Retry, nil
 	case outcome == jsapi.Stored && reply.Ack.Sequence > generation:
 		a.answer = a.storedAnswer(ctx, generation, reply.Ack.Sequence)
@@ -213,7 +213,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	case outcome == jsapi.TooLarge:
 		return Final, Refusef(CodeTooLarge, "with the broker's headers, the entry is larger than the stream of timers allows")
 	case outcome.Full():
-		return Final, Refusef(CodeNoRoom, "no room: %s", reply.Ack.Description)
+		return Final, Refusef(CodeNoRoom, "the stream of timers has no room: %s", reply.Ack.Description)
 	case outcome.NotStored() && outcome != jsapi.Undecided:
 		return Final, Refusef(CodeUnavailable, "the stream of timers refuses the entry: %v", reply.Failure())
 	}
@@ -229,7 +229,7 @@ func (a *attempt) storedAnswer(ctx context.Context, generation, sequence uint64)
 		return a.Success(sequence, time.Time{})
 	}
 	answer := a.Success(sequence, a.Until)
-	// The server's clock decides the due time. So the answer contains the due time of the stored entry.
+	// The server's clock decides the due time, so it is read from the stored entry.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
 		answer.Due = entry.Parse(a.Policy, m.Incoming(stream)).Request.Due
@@ -288,7 +288,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 }
 
 // setEntry returns the entry of a set, checked by the clock of this host. The timers' lane checks the set again by the
-// leader's clock. If the due time is beyond the maximum delay, the set becomes a dead letter.
+// leader's clock. If that check finds the due time beyond the maximum delay, the set becomes a dead letter.
 func (a *attempt) setEntry() (*nats.Msg, error) {
 	header := make(message.Header, len(a.Header)+2)
 	maps.Copy(header, a.Header)

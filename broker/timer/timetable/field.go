@@ -24,12 +24,12 @@ var aliases = map[string]string{
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
 }
 
-// anyValue is the bit that marks a field with a star. The bits of all values are set, too.
+// anyValue is the bit that marks a field with a star without a step. The bits of all values are set, too.
 const anyValue = 1 << 63
 
 // FromServer translates a cron expression of nats-server (server/cron.go) into an expression for [Parse]. The server
 // requires six fields, and does not accept the weekday 7 or a range that ends before it begins. It accepts a star with
-// any step.
+// a step that Parse refuses as too large.
 func FromServer(pattern string) (expr string, err error) {
 	if alias := aliases[pattern]; alias != "" {
 		return alias, nil
@@ -55,9 +55,9 @@ func FromServer(pattern string) (expr string, err error) {
 }
 
 // parse returns the values of a list of ranges, as bits. A range that ends before it begins, such as fri-mon, continues
-// at the field's smallest value. A star with a step of the field's size or more, such as */90 for the minutes, is
-// refused, since its author expects an interval of 90 minutes. A range past the maximum with a step above the range's
-// length is refused, too. Strict makes parse follow the rules of nats-server instead.
+// at the field's smallest value. Such a range, or a star, is refused if its step skips all its values but the first:
+// the author of */90 for the minutes expects an interval of 90 minutes. Strict makes parse follow the rules of
+// nats-server instead.
 func (f field) parse(list string, strict bool) (values uint64, err error) {
 	size := f.max - f.min + 1
 	for part := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {

@@ -20,14 +20,14 @@ const (
 // Series identifies a series of rounds. A client's set of the timer begins a new series.
 type Series struct {
 	ID    uint64    // unique among all series
-	First time.Time // the planned time of the first round; an Every table computes all other times from it
+	First time.Time // for an Every table: its planned times are First plus multiples of the interval
 }
 
 // Round is a round of a series.
 type Round struct {
 	Number  int       // counts the rounds that fire, from 1
-	Planned time.Time // a time of the table
-	Due     time.Time // Planned plus jitter, or the time to which a client has moved the round
+	Planned time.Time // a time of the table, or the requested time of the first round
+	Due     time.Time // Planned plus jitter, or the time to which a client has moved the round; zero while paused
 }
 
 // Decision is the decision about a due round.
@@ -50,12 +50,12 @@ func (t Table) Round(s Series, number int, planned time.Time) Round {
 	return r
 }
 
-// Decide decides about a due round whose predecessors are settled. The round is missed if the next round is due, too,
-// or if the round is more than maxLate late.
+// Decide decides about a due round. The previous round must have left the lane of the timers. The round is missed if
+// the next round is due, too, or if the round is more than maxLate late.
 func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	from := r.Planned
 	if moved := !r.Due.Equal(t.Round(s, r.Number, r.Planned).Due); moved && r.Due.After(from) {
-		from = r.Due // a client may have moved the round past planned times of later rounds
+		from = r.Due // a client has moved the round: planned times that it has passed have no round
 	}
 	next, more := t.Next(s.First, from)
 	missed := more && !now.Before(t.Round(s, r.Number+1, next).Due) || now.Sub(r.Due) > maxLate
@@ -87,7 +87,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 }
 
 // nextFuture returns the first planned time after the given time whose round is not due yet. Number is the number of
-// that round. With jitter, a round may become due after its planned time.
+// that round. With jitter, that planned time may have passed.
 func (t Table) nextFuture(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
 	if since := now.Add(-t.Jitter); since.After(after) {
 		after = since

@@ -11,9 +11,9 @@ import (
 const (
 	// maxSpec is the maximum length of an expression, in bytes.
 	maxSpec = 256
-	// maxSearch is the maximum length of a search, in years. The longest wait, for a leap day on a given weekday, is 40
-	// years, across a century year that is not a leap year.
-	maxSearch = 41
+	// maxSearch is the maximum length of a search, in years. The longest wait is for a leap day, across a century year
+	// that is not a leap year.
+	maxSearch = 8
 	// maxYear is the last year that a header can hold.
 	maxYear = 9999
 	// everyHour has the bits of all hours.

@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// MinInterval is the minimum time between two rounds.
+// MinInterval is the minimum time between two planned times.
 const MinInterval = time.Second
 
 // Missed is the policy for missed rounds, which could not fire in time.
@@ -150,8 +150,8 @@ func (t Table) String() string {
 	return strings.TrimSuffix("cron "+t.Cron+" "+t.Zone, " ")
 }
 
-// Interval returns the time between two planned rounds. For a cron table, the result is a lower bound, with one
-// exception: if a clock change skips the local time of a round, the round may be closer to the next one.
+// Interval returns the time between two planned rounds. For a cron table, the result is a lower bound, but a
+// clock change may bring two rounds closer.
 func (t Table) Interval() time.Duration {
 	if t.Every > 0 {
 		return t.Every
