@@ -12,8 +12,8 @@ import (
 const (
 	parentHeader = "traceparent"
 	stateHeader  = "tracestate"
-	// maxState is the maximum size of a tracestate that the span gets, in bytes. The W3C recommendation advises programs
-	// to pass on a tracestate of at least this size.
+	// maxState is the maximum size of a tracestate that the span gets, in bytes. The W3C recommendation asks programs to
+	// pass on a tracestate up to this size.
 	maxState = 512
 )
 

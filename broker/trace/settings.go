@@ -56,8 +56,8 @@ func Enabled(env Environment) (bool, error) {
 	return true, nil
 }
 
-// exporterValue returns the variable of an exporter for traces, and its value. If that value is empty, exporterValue
-// returns the variable for all signals.
+// exporterValue returns the name and the value of an exporter's variable: of the one for traces or, if it is empty, of
+// the one for all signals.
 func (env Environment) exporterValue(name string) (variable, value string) {
 	variable = tracesPrefix + strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")
 	if v := env(variable); v != "" {

@@ -1,4 +1,4 @@
-// Package web serves a broker's state over HTTP: to supervisors, to Prometheus, and to subcommands.
+// Package web serves a broker's state over HTTP: to supervisors, Prometheus, browsers, and the command delaybroker.
 //
 //	/healthz, /livez   reports whether the engine's loops run; if not, the process must be restarted
 //	/readyz            reports whether the broker delivers messages: connections, lanes, the embedded server's storage
