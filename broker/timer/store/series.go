@@ -138,7 +138,7 @@ func (a *attempt) isSchedule() bool {
 	return ok
 }
 
-// scheduleTarget returns the target in the last entry of a schedule; empty for other timers, or if the target is unknown.
+// scheduleTarget returns the target in the last entry of a schedule; empty for other timers, and for an unknown target.
 func (a *attempt) scheduleTarget() string {
 	if !a.isSchedule() || a.State.NoEntry {
 		return ""

@@ -28,8 +28,8 @@ type Token struct{ Name, Secret string }
 // guessDelay is the delay of the response to a wrong token.
 const guessDelay = 200 * time.Millisecond
 
-// allowsHost reports whether a request may have a Host: an IP address, localhost, or a name in Hosts. It does not allow
-// other names, because an attacker's name may resolve to this host.
+// allowsHost reports whether a request may have a Host: an IP address, localhost, a name that ends in .localhost, or a
+// name in Hosts. It does not allow other names, because an attacker's name may resolve to this host.
 func (a Access) allowsHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

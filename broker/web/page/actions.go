@@ -96,10 +96,10 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 		return plan{}, err
 	}
 	if c.Generation > 0 && c.Generation != got.Generation {
-		return plan{Sentence: "the timer was set again after the page had read its row: update the rows"}, nil
+		return plan{Sentence: "the timer has changed since the page read its row: update the rows"}, nil
 	}
 	if got.Outcome != timer.Pending && got.Outcome != timer.Paused {
-		return plan{Sentence: fmt.Sprintf("the timer is %s, so no action is possible", got.Outcome)}, nil
+		return plan{Sentence: fmt.Sprintf("no action is possible on this timer: its state is %s", got.Outcome)}, nil
 	}
 	a.Generation, a.Count, a.Shell = got.Generation, 1, a.timerLine(got)
 	due := "due " + text.Moment(got.Due)
@@ -237,7 +237,7 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 		r.Sentence = cmp.Or(map[timer.Outcome]string{
 			timer.TooLate:  "too late: the timer has fired",
 			timer.NotFound: "not changed: the timer has ended",
-			timer.Conflict: "not changed: the timer was set again after the plan: plan the action again",
+			timer.Conflict: "not changed: the timer has changed since the plan: plan the action again",
 			timer.Unknown:  "no answer: the timer may have been changed: plan the action again",
 		}[got.Outcome], string(got.Outcome))
 	}

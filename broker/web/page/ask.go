@@ -15,7 +15,7 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A question is the function that answers a viewer's request from the streams.
+// A question answers a viewer's request from the streams.
 type question func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
 
 // An answer has the response to a question, and the equivalent shell command.
@@ -39,7 +39,8 @@ func extendDeadline(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + transferTime))
 }
 
-// withSession waits for a slot, connects, and responds with the result of f. The timeout includes the connecting.
+// withSession waits until fewer than maxQuestions questions are in progress, connects, and responds with the result of
+// f. The timeout bounds the time for connecting and for f.
 func (p *Page) withSession(
 	w http.ResponseWriter, r *http.Request, timeout time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),

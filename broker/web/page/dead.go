@@ -156,7 +156,7 @@ func listLetters(
 	return rows, false, nil
 }
 
-// matches reports whether a letter matches a search text: a Delay-Id or its parts before a hyphen, a Nats-Msg-Id, a
+// matches reports whether a letter matches a search text: a Delay-Id or its beginning up to a hyphen, a Nats-Msg-Id, a
 // pattern of targets, or a part of the reason. The empty text matches all letters.
 func (l Letter) matches(searched string) bool {
 	return searched == "" || searched == l.ID || searched == l.MsgID || strings.HasPrefix(l.ID, searched+"-") ||

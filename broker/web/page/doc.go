@@ -5,7 +5,7 @@
 //	GET  /assets/…          the embedded files; a browser requests nothing from another host
 //	GET  /api/events        server-sent events: the state each second, the last hour, the forecast, counts of findings
 //	GET  /api/history       deliveries, refusals, lateness and pending messages of the last hour or day
-//	GET  /api/ahead         the forecast: the number of messages due in each minute of the next hour, or hour of a week
+//	GET  /api/ahead         the forecast: the messages due in each minute of the next hour, or each hour of the next week
 //	GET  /api/findings      the findings of package doctor
 //	GET  /api/pending …     rows: messages, timers, dead letters, targets; /api/find searches several tables
 //	GET  /api/content       headers and body of one message
@@ -15,10 +15,11 @@
 // # One producer
 //
 //	viewer ◀─┐
-//	viewer ◀─┼── frames ◀── produce ──┬── Engine.Status             this instance
-//	viewer ◀─┘                        ├── Inspector.Fleet           the other instances; once a second
-//	                                  ├── Inspector.Lanes, Forecast dead letters, and the forecast
-//	                                  └── doctor.Gather             findings
+//	viewer ◀─┼── frames ◀── produce ──┬── Engine.Status        this instance; each second
+//	viewer ◀─┘                        ├── Inspector.Fleet      the other instances; each second
+//	                                  ├── Inspector.Lanes      the number of dead letters
+//	                                  ├── Inspector.Forecast   the forecast
+//	                                  └── doctor.Gather        findings
 //
 // A viewer is an open event stream. While there are viewers, the page reads the dead letters, the forecast and the
 // findings at most once a minute, and after each action. A frame is one server-sent event. All viewers get the same

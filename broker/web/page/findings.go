@@ -12,7 +12,7 @@ import (
 const (
 	// checkInterval is the time between the end of a check and the next check. A check sends about a hundred requests.
 	checkInterval = time.Minute
-	// checkTimeout is the timeout of one check. Within this time, other instances take over the lanes of a dead instance.
+	// checkTimeout is the timeout of one check.
 	checkTimeout = 30 * time.Second
 )
 
@@ -31,8 +31,8 @@ type counts struct {
 	Trouble  bool      `json:"trouble"`
 }
 
-// check runs the checks of package doctor, with the permissions of the page's user. It omits the check of permissions,
-// because the broker has other permissions.
+// check runs the checks of package doctor, with the permissions of the page's user. It omits doctor's check "rights",
+// which would report those permissions instead of the broker's.
 func (w *watch) check(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
