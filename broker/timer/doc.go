@@ -23,15 +23,15 @@
 //
 //   - A timer is delivered only after the leader has stored its firing. An acknowledged cancel that expects g is final.
 //   - The firing contains the body. An instance that finds the firing of a dead instance delivers the body in it.
-//   - After a missing or ambiguous answer, the broker reads the last entry from the leader.
+//   - After a missing or ambiguous answer to a claim, the broker reads the last entry from the leader.
 //   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if the
 //     last entry does not show whether the generation has fired, the broker reads the entry directly after the
 //     generation.
-//   - The last entry of a subject is removed only after all entries before it. Each delete waits for the answer to the
-//     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers an earlier entry,
-//     it also recovers the last one. Entries before the last one may be removed in any sequence. But a firing, or an
-//     entry that may be one, stays until the firing is settled, even after the last entry is removed. Rounds and
-//     debounced sets have further rules: see below.
+//   - The last entry of a subject is removed only after all entries before it. On a subject, each delete waits for the
+//     answer to the previous one. A killed server may forget deletes, but only the latest ones. So if it recovers an
+//     earlier entry, it also recovers the last one. Entries before the last one may be removed in any sequence. But a
+//     firing, or an entry that may be one, stays until the firing is settled, even after the last entry is removed.
+//     Rounds and debounced sets have further rules: see below.
 //   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep,
 //     a scan of the stream, finds timers that are overdue by a minute. A sweep runs when an instance becomes the owner
 //     of the timers' lane. Later sweeps run only while a timer may be overdue. After a sweep, the next one waits for a
@@ -44,8 +44,8 @@
 //
 // # Cost
 //
-// Operations for one timer, as TestOperationsOfTimers, TestOperationsOfRounds and TestDueTimersAskNothing count them. A
-// copy is an entry that a replica returns; one request returns up to 256 copies. A read is a request to the leader.
+// Operations for one timer, as TestOperationsOfTimers and TestOperationsOfRounds count them. A copy is an entry that a
+// replica returns; one request returns up to 256 copies. A read is a request to the leader.
 //
 //	                      a timer                               a round of a series
 //	when it is armed      publish of the marker; a copy of the  publish of the next round's marker
@@ -123,7 +123,8 @@
 //     show whether the earlier rounds are settled: the worker reads all remaining entries of the series.
 //   - Until a fired round is settled, its entry, the next round's entry and the last entry stay. Otherwise, after a
 //     cancel is removed, the cancelled next round would be the last entry again, and pending.
-//   - The next round depends only on the time table, the series, the round and the time: timetable.Table.Decide.
+//   - The next round depends only on the time table, the series, the round and the present time:
+//     timetable.Table.Decide.
 //
 // After a crash, a series continues as follows:
 //
@@ -158,10 +159,10 @@
 // After crashes, and during other changes:
 //
 //	state or event                    recovery                                        test
-//	later set stored, not read        the timers' lane reads the run                  TestDebounceThroughCrashes
-//	later set's marker stored         the marker has the due time; the marker's lane  TestDebounceThroughCrashes
-//	                                  reads the run
-//	- and the run continues           the timers' lane reads the run                  TestDebounceThroughCrashes
+//	later set stored, not read        the owner of the timers' lane reads the run     TestDebounceThroughCrashes
+//	later set's marker stored         the marker has the due time; the owner of its   TestDebounceThroughCrashes
+//	                                  lane reads the run
+//	- and the run continues           the owner of the timers' lane reads the run     TestDebounceThroughCrashes
 //	end of a run stored, not read     the next set comes after the end: a new run     TestDebounceBeginsAnew
 //	end replaced, not removed         entries before the end are removed first        TestDebounceBeginsAnew
 //	next run begun                    its first set is the first entry, or follows    TestDebounceBeginsAnew
@@ -185,9 +186,9 @@
 // Bodies in markers. A timer that a client replaces at every keystroke would leave a copy of its body in the levels
 // each time.
 //
-// A claim without the body, which is in the set. It would save less than 1 of 25 µs for a body of 256 bytes, and 85 µs
-// for one of 64 KiB. But an older broker that finds such a claim would deliver an empty body. With a newer format, it
-// would leave the fired timer to a newer broker.
+// A claim without the body, which is in the set. It would save less than 1 µs for a body of 256 bytes, and 85 µs for
+// one of 64 KiB. But an older broker that finds such a claim would deliver an empty body. With a newer format, it would
+// leave the fired timer to a newer broker.
 //
 // Markers that are reused when a set with a later due time replaces their set. An older broker drops such a marker, so
 // in a rolling upgrade only the sweep would find the timer. Instead, a set waits before its marker is sent.

@@ -1,13 +1,13 @@
 // Package entry parses and writes the entries of the timers' stream, and the markers that represent timers in the
 // levels. It is pure. These are the entries of a timer's subject; package timer describes their use:
 //
-//	set     written by a client: Delay-For, Delay-Until, Delay-Every or Delay-Cron, with the body
+//	set     written by a client, or by a broker at a client's request: Delay-For, Delay-Until, Delay-Every or Delay-Cron
 //	round   written by a broker, for a series: the set of a round and, usually, the firing of the previous one
-//	cancel  written by a client, or by a broker for a schedule: Delay-Cancel
+//	cancel  written by a client, or by a broker at a client's request: Delay-Cancel
 //	fired   written by a broker: Delay-Fired, with the body; the message is on its way to the target
 //	over    written by a broker: Delay-Over; the outcome
 //
-// Clients may publish on the subject, so an entry counts as a broker's only with a seal.
+// Clients may publish on the subject, so a round, a firing or an outcome counts only with a broker's seal.
 //
 // # Series
 //

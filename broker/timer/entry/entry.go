@@ -14,7 +14,7 @@ type Kind int
 
 const (
 	Set      Kind = iota // a set, valid or invalid
-	Cancel               // a client's cancel, or a broker's cancel of a schedule
+	Cancel               // a cancel by a client, or by a broker at a client's request
 	Fired                // a broker's record of a firing that sets no next round
 	Over                 // a broker's record of an outcome
 	Cursor               // an entry that contains the cursor; see timer.ParseCursor

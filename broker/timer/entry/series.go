@@ -193,7 +193,7 @@ func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	return h
 }
 
-// parseRound parses an entry with a RoundHeader, whose seal is verified. E is the result of parsing the entry as a
+// parseRound parses an entry with a RoundHeader, whose seal was checked. E is the result of parsing the entry as a
 // firing. The publish of a valid entry expected the generation that the entry replaced.
 func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry) Entry {
 	if e.Problem != nil && e.Problem.Code == message.NewerFormat {

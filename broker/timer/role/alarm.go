@@ -37,7 +37,7 @@ type Alarm struct {
 	// may go to a replica. The worker clears Fresh to read from the leader.
 	Fresh   bool
 	unread  bool // the alarm belongs to a round's marker, and neither a copy nor the leader has shown the round's entry
-	cleared bool // no entry was left before the set when its marker was stored
+	cleared bool // no entry is left before the set, unless a killed server has recovered one
 
 	// The following fields are for rounds of a series.
 	PreviousRound       uint64        // the generation of the previous round, if that may be unsettled; otherwise zero

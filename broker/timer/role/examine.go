@@ -179,7 +179,7 @@ func (a *Alarm) judge(
 		}
 		return Step{Kind: Restart}
 	case !e.Fires(a.Generation), found.Settled:
-		return drop // another set, a cancel, or an outcome
+		return drop // another set, a cancel or an outcome; or the firing of a settled round
 	}
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
 		return drop // the stream was deleted or restored, and another entry has the sequence of the generation
