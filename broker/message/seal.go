@@ -39,7 +39,7 @@ import (
 // letters.
 //
 // The seal is computed in the same way in all formats, so this broker can check the seal of a message in a newer
-// format. A message in a newer format waits for a newer broker only if its seal is valid.
+// format. If a message in a newer format must have a seal, it waits for a newer broker only if that seal is valid.
 
 // MinSecret is the minimum length of a secret, in bytes.
 const MinSecret = 16

@@ -33,8 +33,8 @@ type Policy struct {
 	Format int
 }
 
-// CheckTarget returns a problem if a subject is not allowed as a target. No other code decides this. Every lane checks
-// its messages again, so a narrower DELAY_TARGETS also applies to messages that were accepted before.
+// CheckTarget returns a problem if a subject is not allowed as a target. Every lane checks its messages again, so a
+// narrower DELAY_TARGETS also applies to messages that were accepted before.
 func (p Policy) CheckTarget(target string) *Problem {
 	switch {
 	case target == "":

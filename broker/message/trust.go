@@ -13,8 +13,7 @@ import (
 type Trust int
 
 const (
-	// TrustSealed requires a valid seal of every record. It is for kinds of records that no broker ever wrote without a
-	// seal.
+	// TrustSealed requires a valid seal of every record. It is for kinds of records that all versions of the broker seal.
 	TrustSealed Trust = iota
 	// TrustLegacy requires a valid seal of each record that was stored at or after the start of sealing: see
 	// [Keys.Replace]. It is for kinds of records that older brokers wrote without a seal.

@@ -25,9 +25,9 @@
 // send time that its target's rate reserved, the pause postpones that time by the length of the pause (see package
 // deliver).
 //
-// A message is parked for the oldest pause that matches its target. So all messages for one target wait in one lane, in
-// the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if a
-// younger pause matches its target. The messages of the target stay in order, because every message that joins the
+// A message is parked for the oldest pause that matches its target. So all due messages for one target join the same
+// lane, in the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if
+// a younger pause matches its target. The messages of the target stay in order, because every message that joins the
 // younger pause's lane directly is due later. A message is parked again for an older pause only while that pause is not
 // being resumed.
 //

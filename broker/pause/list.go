@@ -97,8 +97,8 @@ func (l *List) Patterns() (patterns []string) {
 	return patterns
 }
 
-// PauseOf returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages
-// for a target wait in one lane, in the order of their due times, even if patterns overlap.
+// PauseOf returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all due
+// messages for a target join the same lane, in the order of their due times, even if patterns overlap.
 //
 // OwnID is the id of the pause in whose lane the message has waited, or empty. PauseOf ignores this pause, and older
 // pauses that are being resumed, because the messages in the lanes of those pauses were due later. Otherwise messages

@@ -35,7 +35,7 @@ type LaneStatus struct {
 	WaitingMessages int           `json:"waiting"`         // messages that wait for a time or for the end of a pause
 	CommitAge       time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery or move
 
-	Bytes    uint64 `json:"bytes"`     // size of the stream when it was last read
+	Bytes    uint64 `json:"bytes"`     // size of the stream, by its leader's newest answer
 	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less means no limit
 
 	ClockKnown  bool          `json:"clock_known"`  // the leader returned its time within MaxClockAge
