@@ -23,11 +23,11 @@ import (
 type seals struct {
 	resealed int             // number of resealed entries
 	err      error           // the error that made the pass stop resealing; nil for none
-	unopened int             // number of entries that claim to be a broker's, under an unknown key
+	unopened int             // number of entries whose seal names an unknown key
 	keys     map[string]bool // the ids of these keys, at most maxUnknownKeys
 }
 
-// Unopened returns the number of entries that claim to be a broker's under an unknown key, and the ids of such keys.
+// Unopened returns the number of entries whose seal names an unknown key, and the ids of such keys.
 func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.unopened, p.seals.keys }
 
 // Resealed returns the number of entries that the pass has resealed, and the error that made it stop; nil for none.
@@ -80,7 +80,7 @@ func (p *seals) checkKey(
 const maxUnknownKeys = 8
 
 // reseal replaces an entry by an entry with the same content, sealed with the first key. Stored is false, without an
-// error, if the given entry was removed or replaced, if it may be replaced now, or if entry.Reseal refuses it.
+// error, if the given entry was removed or replaced, if another publish is replacing it, or if entry.Reseal refuses it.
 func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (stored bool, err error) {
 	last, err := s.API.Last(ctx, s.Name(), subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != sequence {
@@ -95,7 +95,7 @@ func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (s
 	}
 	reply := s.Publish(ctx, &nats.Msg{Subject: subject, Header: nats.Header(header), Data: last.Data})
 	if outcome := reply.Outcome(); outcome == jsapi.Conflict || outcome == jsapi.Undecided {
-		return false, nil // another entry has replaced the last one, or is being stored
+		return false, nil
 	}
 	if err := reply.Failure(); err != nil {
 		return false, fmt.Errorf("store the entry of %s again: %w", subject, err)

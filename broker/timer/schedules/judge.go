@@ -45,8 +45,7 @@ func get(h message.Header, name string) string {
 }
 
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
-// order of checks: first the headers that any message may have, then those of the schedule. Stream is the name of the
-// stream that answers. The rules determine the allowed targets.
+// order of checks. Stream is the name of the stream that answers. The rules determine the allowed targets.
 func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
 	c := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if r.Undecodable {
@@ -88,7 +87,7 @@ func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now t
 	return c, nil
 }
 
-// parseConditions reads the headers that any message may have, and the request's conditions on the stream.
+// parseConditions reads the request's conditions on the stream, and refuses batches and counters.
 func (c *Change) parseConditions(stream string, r message.Incoming) *Refusal {
 	if len(r.Header[headerBatch]) > 0 {
 		return &noBatches
@@ -235,7 +234,7 @@ func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refu
 	return nil
 }
 
-// parseEnd reads the end of a schedule.
+// parseEnd reads the time after which the schedule ends (Nats-TTL).
 func (c *Change) parseEnd(r message.Incoming, now time.Time) *Refusal {
 	v := get(r.Header, jetstream.MsgTTLHeader)
 	if v == "" {
@@ -254,8 +253,8 @@ func (c *Change) parseEnd(r message.Incoming, now time.Time) *Refusal {
 	return nil
 }
 
-// parseTTL parses a time to live as the server does: a number of seconds, a Go duration of at least one second, or
-// never. A number of seconds above the maximum of a Duration becomes that maximum.
+// parseTTL parses a time to live as the server does: a number of seconds, a Go duration of at least one second, or the
+// word never. A number of seconds above the maximum of a Duration becomes that maximum.
 func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	if strings.EqualFold(v, "never") {
 		return 0, true, true

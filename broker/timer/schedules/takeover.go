@@ -54,8 +54,8 @@ const (
 	Doubled Outcome = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
 )
 
-// Result describes one schedule and the result of its take-over. With TakeOver.DryRun, the result is the one that a
-// real take-over would have.
+// Result describes one schedule and the result of its take-over. With TakeOver.DryRun, nothing is stored or deleted. So
+// Taken does not show whether the broker already has a schedule of the subject.
 type Result struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`

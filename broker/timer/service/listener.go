@@ -49,7 +49,7 @@ func (l *Listener) Subscribe(group string, subjects ...string) error {
 
 // Serve starts the workers, and passes requests to receive until ctx ends. Then it ends the subscriptions, passes the
 // waiting requests to receive, calls closing, and waits for the workers. Closing must make the workers return when they
-// have carried out all received requests. The workers' context ends grace after the call of closing.
+// have carried out all received requests. If the workers need longer than grace, their context ends.
 func (l *Listener) Serve(
 	ctx context.Context, grace time.Duration, receive func(*nats.Msg), workers []func(context.Context), closing func(),
 ) {

@@ -42,8 +42,8 @@ func newQueue(maxWaiting, share int) *queue {
 	return q
 }
 
-// put adds a request. If the queue is full, put returns the refused request: the newest waiting request of the tenant
-// with the most, or r if no tenant would have more waiting requests than r's tenant.
+// put adds a request. If the queue is full, put returns the refused request. That is r, unless another tenant has more
+// waiting requests than r's tenant would have with r. Then it is the newest request of the tenant with the most.
 func (q *queue) put(r request) (refused request, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

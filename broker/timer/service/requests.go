@@ -24,8 +24,8 @@ type RequestBody struct {
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
 	Token      string    `json:"word,omitempty"`       // identifies the request, so that the client can repeat it
 	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
-	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
-	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round
+	For        string    `json:"for,omitempty"`        // move, retime: the delay of the timer or of the first round
+	Until      time.Time `json:"until,omitzero"`       // move, retime: the time of the timer or of the first round
 
 	tableBody // retime
 

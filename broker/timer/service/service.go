@@ -53,8 +53,8 @@ type Config struct {
 	Log           *slog.Logger
 }
 
-// Call answers a request that is not only about timers. The result is encoded as JSON; the error is a *store.Refusal if
-// the request is invalid. If the subject of the Call ends with a wildcard, rest is the token in place of the wildcard.
+// Call answers the requests on one subject. The result is encoded as JSON; the error is a *store.Refusal if the request
+// is invalid. If the subject of the Call ends with a wildcard, rest is the token in place of the wildcard.
 type Call = func(ctx context.Context, rest string, body []byte) (any, error)
 
 // Service answers requests about timers. Several instances share the requests. Create a Service with NewService; Run
@@ -186,7 +186,7 @@ func (s *Service) receive(m *nats.Msg) {
 	}
 }
 
-// tenant returns the first token of the targets in a subject of the endpoint; empty for all targets.
+// tenant returns the first token of the targets in a subject of the endpoint; empty if the subject contains no target.
 func (e *endpoint) tenant(subject string) string {
 	rest := strings.TrimPrefix(subject, e.root)
 	switch {
