@@ -43,21 +43,14 @@ func (s *Sweep) NoteDue(due time.Time) {
 // Wait returns the time until the next pass. The first pass need not wait. Ok is false while a pass runs, before the
 // first pass while the stream is empty, and later while no known entry has a deadline.
 func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Duration, ok bool) {
+	first := s.nextAt.IsZero()
 	switch {
-	case s.running:
+	case s.running, first && empty, !first && s.earliest.IsZero():
 		return 0, false
-	case s.nextAt.IsZero(): // the first pass
-		if empty {
-			return 0, false
-		}
-	case s.earliest.IsZero():
-		return 0, false
+	case first:
+		return 0, true
 	}
-	wait = s.nextAt.Sub(local)
-	if !s.earliest.IsZero() && !s.nextAt.IsZero() {
-		wait = max(wait, s.earliest.Add(sweepLate).Sub(now))
-	}
-	return wait, true
+	return max(s.nextAt.Sub(local), s.earliest.Add(sweepLate).Sub(now)), true
 }
 
 // Begin records that a pass begins. The pass must look for timers that were due at the cutoff or earlier.
