@@ -104,10 +104,16 @@ type search struct {
 	searched      uint64        // messages whose headers were read
 	pending       uint64        // messages in all lanes
 	progressLimit ratelog.Limit // limits the reports of progress
+	silentStreams []string      // streams of lanes that did not answer, and may have the message
 }
 
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	lanes := slices.DeleteFunc(slices.Clone(v.Lanes), func(l Lane) bool { return l.Info == nil })
+	for _, l := range v.Lanes {
+		if l.State == Silent {
+			s.silentStreams = append(s.silentStreams, l.Stream)
+		}
+	}
 	var origin *jetstream.StreamInfo
 	var stored *message.Incoming // the message in the stream that accepted it; nil if it left the stream
 	if i := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == s.ID.Stream }); i >= 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/test/natstest"
 )
@@ -108,6 +109,22 @@ func TestParseMessageRef(t *testing.T) {
 			t.Errorf("%q: got %+v, %v, want %+v", test.text, got, err, test.want)
 		}
 	}
+}
+
+// TestSilentStreams: while a stream does not answer, the search does not report that a message was never accepted.
+func TestSilentStreams(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "delay", "1s")
+		provision(t, s, cfg)
+		searched := search{Inspector: open(t, s, cfg, ""), maxRead: 1000, MessageRef: MessageRef{
+			ID: message.ID{Stream: "DELAY_5s", Sequence: 1}}}
+		v := Lanes{Lanes: []Lane{newLane(streams.Spec{Stream: "DELAY_5s"}, Silent)}}
+		w, err := searched.find(t.Context(), v)
+		const want = "not found, but these streams did not answer, and may have it: DELAY_5s"
+		if err != nil || w.Answer != want {
+			t.Errorf("got %q, %v, want %q", w.Answer, err, want)
+		}
+	})
 }
 
 // TestExplainOverdue: the text names the owner of the lane, and says whether the owner has read the message.

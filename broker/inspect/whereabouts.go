@@ -138,6 +138,8 @@ func (s *search) describeEntry(in message.Incoming, e entry.Entry) Whereabouts {
 		w.Answer = "fired by " + e.Instance + ", not yet delivered"
 	case entry.Over:
 		w.Accepted, w.Answer = s.ID.At, "ended: "+string(e.Outcome)
+	case entry.Cursor:
+		w.Answer = "the cursor of the broker, and no timer"
 	default:
 		w.Answer = "an entry without a valid seal of a broker"
 	}
@@ -178,6 +180,8 @@ func (s *search) explainAbsence(origin *jetstream.StreamInfo, records journalRec
 	switch {
 	case s.searched >= s.maxRead:
 		return fmt.Sprintf("not among the first %d messages; raise --most to search more", s.searched)
+	case len(s.silentStreams) > 0:
+		return "not found, but these streams did not answer, and may have it: " + text.ShortList(s.silentStreams)
 	case origin == nil:
 		return nowhere + fmt.Sprintf("never accepted here: the stream %s does not exist,"+
 			" or was deleted with its messages", s.ID.Stream)

@@ -77,7 +77,7 @@ func (r *summaries) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 	if current != nil && h.Number <= current.number {
 		return false
 	}
-	r.recordGap(current, storedAt, hole)
+	r.recordGap(h.Number == 1, storedAt, hole)
 	if current != nil && h.Previous > current.number {
 		hole(Hole{Instance: h.Instance, From: current.completeUntil, To: storedAt,
 			Reason: "batches were removed, or a server lost them"})
@@ -99,14 +99,13 @@ func (r *summaries) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 // recordGap processes the interval between the previous batch and a batch that was stored at storedAt. If the interval
 // is longer than the interval of heartbeats, no instance ran, or none could write. An instance that wrote before and
 // after the interval reports its own losses. An instance that never writes again may have run in the interval, unless
-// it was killed long before the interval. Current is the summary of the batch's start, or nil if the search has read no
-// earlier batch of this start.
-func (r *summaries) recordGap(current *summary, storedAt time.Time, hole func(Hole)) {
+// it was killed long before the interval. First means that the batch is the first one of its start.
+func (r *summaries) recordGap(first bool, storedAt time.Time, hole func(Hole)) {
 	gap := storedAt.Sub(r.lastStored)
 	if r.lastStored.IsZero() || gap <= heartbeatInterval+flushInterval {
 		return
 	}
-	if current == nil {
+	if first {
 		if gap > deadAfter {
 			hole(Hole{From: r.lastStored, To: storedAt, Reason: "no instance wrote: none ran, or none kept a journal"})
 		}

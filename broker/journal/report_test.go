@@ -74,6 +74,8 @@ var holes = []struct {
 	{"no instance wrote for a while", []input{end(beat(0, "a", 1)), beat(deadAfter+1, "b", 1)}, deadAfter + 1,
 		[]Hole{{From: began, To: after(deadAfter + 1), Reason: nobody}}, 0},
 	{"no instance could write for a while", []input{beat(0, "a", 1), beat(time.Hour, "a", 2)}, time.Hour, nil, 0},
+	{"a search begins while no instance can write", []input{end(beat(0, "a", 1)), beat(time.Hour, "b", 9)}, time.Hour, nil,
+		0},
 	{"killed while no instance could write", []input{beat(0, "a", 1), beat(0, "b", 1), beat(time.Hour, "b", 2),
 		beat(61*time.Minute, "b", 3), beat(62*time.Minute, "b", 4)}, 62 * time.Minute,
 		[]Hole{{Instance: "a", From: after(-MaxStoreDelay), To: after(time.Hour), Reason: killed}}, 0},
