@@ -38,7 +38,7 @@ type pauseLanes struct {
 	lease lease.Lease // of the stream
 
 	lastDrained string               // the pause whose lane was drained last
-	checkedAt   map[string]time.Time // by id: when the lane of an ended pause was last found empty
+	checkedAt   map[string]time.Time // by id: the last check of an ended pause's lane that found no message
 }
 
 func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {

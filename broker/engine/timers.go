@@ -8,7 +8,7 @@ import (
 // timers holds the named timers that a lane has in memory. Only the lane's loop uses it. See package role.
 type timers struct {
 	stream      *role.Stream
-	lastSets    map[string]*flight       // by subject: the last set, if it is in memory; only in the timers' lane
+	lastSets    map[string]*flight       // by subject: the latest set, if it is in memory; only in the timers' lane
 	claims      map[*role.Alarm]struct{} // the alarms whose firings this lane has claimed
 	loadedBytes int                      // size of the bodies and headers in memory, or about to be read
 

@@ -59,7 +59,7 @@ func (l *timersLane) source() source {
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
 	if in.KeysCurrent && l.beforeOwnership(w, leader.At(in.At)) {
-		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled} // awaitKey has waited for the key, without success
+		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled} // awaitKey has not found the key of the seal
 		return
 	}
 	e := entry.Parse(t.stream.Policy, in)
