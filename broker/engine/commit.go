@@ -59,7 +59,7 @@ func (w *worker) drain() error {
 			w.timers.retryRequired()
 			retryAt = local.Add(settleInterval)
 		}
-		w.startSettlements(w.moment(local), local)
+		w.startSettlements(w.moment(local))
 		w.report(local)
 		if !w.outstanding() || !local.Before(end) {
 			break

@@ -61,7 +61,7 @@ func TestDueBeforeLaterRead(t *testing.T) {
 			w.clock.record(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
 			m := w.moment(then)
 			w.decideUntimed(m)
-			w.send(m, then)
+			w.send(m)
 			sent := *w.engine.Deliver.(*recorder)
 			if len(sent) != count {
 				t.Fatalf("%d messages were sent, want %d", len(sent), count)
@@ -87,7 +87,7 @@ func TestOverdueIsSentByDueTime(t *testing.T) {
 	}
 	then := base.Add(time.Hour)
 	w.clock.record(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: 3})
-	w.send(w.moment(then), then)
+	w.send(w.moment(then))
 	var got string
 	for _, m := range *w.engine.Deliver.(*recorder) {
 		got += string(m.Data)
@@ -113,7 +113,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	answer := func(n int) { w.flights.unanswered, w.flights.count = w.flights.unanswered-n, w.flights.count-n }
 	expect := func(at time.Time, want int) (wait time.Duration) {
 		t.Helper()
-		wait = w.send(moment{now: leader.At(base.Round(0).Add(at.Sub(base))), proven: true}, at)
+		wait = w.send(moment{now: leader.At(base.Round(0).Add(at.Sub(base))), local: at, proven: true})
 		if sent := *w.engine.Deliver.(*recorder); len(sent) != want {
 			t.Fatalf("%d messages were sent after %s, want %d", len(sent), at.Sub(base), want)
 		}

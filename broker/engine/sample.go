@@ -40,21 +40,21 @@ func (c *leaderClock) record(s lane.Sample) {
 
 // awaitDue returns the time for which the loop may sleep. Remaining is the time until the next message is due. If the
 // last proof of the leader's time would be too old at the due time, awaitDue requests another sample.
-func (w *worker) awaitDue(remaining time.Duration, local time.Time, proven bool) time.Duration {
+func (w *worker) awaitDue(remaining time.Duration, m moment) time.Duration {
 	remaining = max(remaining, 0)
-	if w.clock.Suspended(local) {
+	if w.clock.Suspended(m.local) {
 		w.requestSample()
 	}
-	if w.clock.Age(local)+remaining > leader.Trust-askAhead {
+	if w.clock.Age(m.local)+remaining > leader.Trust-askAhead {
 		if remaining > askAhead { // the request follows askAhead before the message is due, so the answer is there in time
 			return min(remaining-askAhead, maxSleep)
 		}
-		if retry := w.clock.retryAt.Sub(local); retry > 0 {
+		if retry := w.clock.retryAt.Sub(m.local); retry > 0 {
 			return retry
 		}
 		w.requestSample()
 	}
-	if !proven {
+	if !m.proven {
 		return forever // the sample wakes the loop
 	}
 	return remaining

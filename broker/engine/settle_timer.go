@@ -78,14 +78,14 @@ func (w *worker) remove(f *flight) {
 }
 
 // startSettlements begins the next steps of queued settlements, at most maxRemovals concurrently.
-func (w *worker) startSettlements(m moment, local time.Time) {
+func (w *worker) startSettlements(m moment) {
 	t := w.timers
 	if !w.stopped.Load() { // drain retries at its own interval
 		for _, s := range t.retries.Advance(m.now.Stamp()) {
 			t.queue = append(t.queue, s)
 		}
 	}
-	for len(t.queue) > 0 && t.settlements.unanswered < maxRemovals && !w.settlementsWait(local) {
+	for len(t.queue) > 0 && t.settlements.unanswered < maxRemovals && !w.settlementsWait(m.local) {
 		s := t.queue[0]
 		t.queue = t.queue[1:]
 		t.settlements.unanswered++

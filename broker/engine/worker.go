@@ -176,7 +176,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	if m.proven && canSend {
 		w.decideUntimed(m)
 		w.decideHalted(m)
-		sendWait = w.send(m, local)
+		sendWait = w.send(m)
 	}
 	wait = min(wait, w.startCopies(m)) // before nextDue, since it may put timers back on the wheel
 	w.charge()                         // packing has freed memory
@@ -185,7 +185,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		if sendWait != forever && remaining <= 0 {
 			remaining = sendWait
 		}
-		wait = min(wait, w.awaitDue(remaining, local, m.proven))
+		wait = min(wait, w.awaitDue(remaining, m))
 	}
 	wait = min(wait, sendWait)
 	if resume, ok := w.resumeTime(); ok && resume.After(m.now) {
@@ -193,7 +193,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	}
 	if canSend {
 		wait = min(wait, w.plan.kind.poll(w, m))
-		w.startSettlements(m, local)
+		w.startSettlements(m)
 		if retry, ok := w.timers.retries.Next(); ok {
 			wait = min(wait, leader.At(retry).Sub(m.now))
 		}
@@ -255,10 +255,10 @@ func (w *worker) decideHalted(m moment) {
 
 // send carries out the next steps of the due messages, as far as the backlog permits. It returns the time after which
 // the backlog may permit more messages without an event.
-func (w *worker) send(m moment, local time.Time) time.Duration {
+func (w *worker) send(m moment) time.Duration {
 	for {
 		full := w.backlog.open && w.full()
-		until, wait := w.backlog.sendable(w.reading, w.flights, full, m.now, local)
+		until, wait := w.backlog.sendable(w.reading, w.flights, full, m.now, m.local)
 		if !w.backlog.open {
 			until = slackBegin(m.now, w.slack())
 		}
