@@ -27,10 +27,10 @@ func (a *app) retryingCommand() *cobra.Command {
 		Long: `Show the messages in the retry lanes, by target, the largest group first.
 
 state         refused: the target has refused the message
-              deferred: without an attempt, since the target is slow or silent, or JetStream has no room
+              deferred: the broker postponed the attempt, since the target is slow or silent, or JetStream has no room
               resent: from a dead letter, by delaybroker dead resend
               unreadable: a newer broker wrote the message, or no broker did
-attempts      refused and allowed attempts, of the message that is closest to becoming a dead letter
+attempts      of the message that is closest to becoming a dead letter: 3 of 20 means that 3 attempts were refused
 next attempt  the time until the earliest attempt for a message of the group
 last reason   the reason of the newest message; for another message, run delaybroker where <Delay-Id>
 
@@ -53,7 +53,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	return c
 }
 
-// parseRetryPosition parses the value of --from: a stream and a sequence, without the time of a Delay-Id.
+// parseRetryPosition parses the value of --from. It refuses a Delay-Id, which also contains a time.
 func parseRetryPosition(text string) (inspect.MessageRef, error) {
 	from, err := inspect.ParseMessageRef(text)
 	if err != nil || !from.Partial {
@@ -118,7 +118,6 @@ func groupCells(r inspect.RetryReport, g *inspect.RetryGroup) []any {
 	return []any{g.Messages, target, string(g.State), attempts, next, reason, terminal.OrDash(g.ID)}
 }
 
-// printTotals prints the totals, and the flags that continue a truncated run.
 func (a *app) printTotals(r inspect.RetryReport, query inspect.RetryQuery, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {

@@ -26,7 +26,7 @@ func (a *app) schedulesCommand() *cobra.Command {
 		Use:   "schedules",
 		Short: "Manage recurring named timers",
 		Long: `Manage recurring named timers, with an interval or a cron expression in a time zone. The commands use JetStream
-directly, and work even if no broker runs.
+directly, and work even if no broker runs. For a user who may not read the stream of timers, some commands ask a broker.
 
 A schedule is a timer: its NAME is the timer's key. If several targets have a schedule with one name, --target selects
 one. A schedule in nats-server's format (DELAY_SCHEDULES) has the NAME _schedule.<subject of the schedule>.
@@ -94,7 +94,6 @@ func addTargetFlag(c *cobra.Command, target *string) {
 	c.Flags().StringVar(target, "target", "", "the target, if several have a schedule with the name")
 }
 
-// errNoSchedule is returned when there is no schedule with a name.
 var errNoSchedule = errors.New("there is no schedule with that name")
 
 // findTarget returns target. If target is empty, findTarget returns the target of the only schedule with the name, or
@@ -171,7 +170,7 @@ func readTimer(ctx context.Context, timers *store.Timers, name, target string) (
 	return s, inspect.Cause(ctx, convertRefusal(err))
 }
 
-// scheduleView is the JSON of show.
+// scheduleView is the output of schedules show --json.
 type scheduleView struct {
 	Name       string    `json:"name"`
 	Target     string    `json:"target"`

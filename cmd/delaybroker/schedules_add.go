@@ -78,8 +78,8 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	})
 }
 
-// replaceEnded sets a schedule in place of an ended one, whose entry is still stored. If the entry has not ended, it
-// returns the conflict.
+// replaceEnded sets the schedule if the conflict is with an ended timer, whose last entry stays stored for a time.
+// Otherwise it returns the conflict.
 func replaceEnded(
 	ctx context.Context, timers *store.Timers, change store.Change, conflict store.Answer,
 ) (store.Answer, error) {

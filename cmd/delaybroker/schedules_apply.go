@@ -51,8 +51,8 @@ although they differ (!). A second run of the same file changes nothing, and con
 
 Schedules of the set that are not in the file are removed, unless --prune=false is given. A file without schedules would
 remove its whole set, so it requires --remove-all. If a schedule with the same name and target has another owner, it is
-not changed, unless --adopt is given. A change that keeps the interval keeps the phase, and the rounds count from 1
-again. A paused schedule is not changed, but may be removed.
+not changed, unless --adopt is given. A change of the headers or the body does not move the next round. After each
+change, the rounds count from 1 again. A paused schedule is not changed, but may be removed.
 
 If the file is invalid, the command reports all its problems and changes nothing. A failed change does not stop the
 other changes.
@@ -213,7 +213,11 @@ func (d *diff) add(r schedules.Result) {
 	if r.Err != nil {
 		why = r.Err.Error()
 	}
-	if !r.Good() && r.Action != schedules.Leave {
+	switch {
+	case r.Good() || r.Action == schedules.Leave:
+	case r.Outcome == timer.Unknown:
+		why = "unknown whether this was changed: " + why
+	default:
 		why = strings.TrimSuffix(fmt.Sprintf("not changed: %s %s", r.Outcome, why), " ")
 	}
 	if why != "" {

@@ -24,9 +24,9 @@ func (a *app) schedulesImportCommand() *cobra.Command {
 		Long: `Take over the schedules of a nats-server stream (allow_msg_schedules) on the subjects of DELAY_SCHEDULES.
 
 Each schedule is stored in the broker's stream of timers, with the time of its next firing, and then deleted from the
-server's stream. So it fires once, from the broker or from the server. A schedule that fires within five seconds is
-left, and fires from the server: run the command again. A schedule with an interval of ten seconds or less loses the
-rounds of these five seconds.
+server's stream. So each firing comes from the broker or from the server, not from both. A schedule that fires within
+five seconds is left, and fires from the server: run the command again. But a schedule with an interval of ten seconds
+or less is taken, and loses its rounds of the next five seconds.
 
 taken  the schedule is now in the broker's stream
 left   the schedule is unchanged; the table has the reason

@@ -33,7 +33,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 				err := a.listSchedules(ctx, timers.ListRecurring(ctx, f))
 				if mayNotRead(ctx, timers) {
-					return errMayNotRead // nothing is printed yet, so the caller can print a broker's answer
+					return errMayNotRead // usually for the first page, before any row is printed
 				}
 				return err
 			})
@@ -48,7 +48,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	return c
 }
 
-// secretUnknown replaces the due time of an entry that does not fire, because no broker can verify its seal.
+// secretUnknown replaces the due time of an entry whose seal this command cannot verify.
 const secretUnknown = "secret unknown"
 
 func (a *app) listSchedules(ctx context.Context, rows iter.Seq2[store.Row, error]) error {

@@ -96,7 +96,7 @@ type upcomingTime struct {
 	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous time
 }
 
-// showNext prints n planned times from the time from. First is the time of the first round.
+// showNext prints the first n planned times that are not before from. First is the planned time of round 1.
 func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
 	now := time.Now() // "in" is relative to the local clock

@@ -24,7 +24,7 @@ func (a *app) sizeCommand() *cobra.Command {
 	var o sizeOptions
 	c := &cobra.Command{
 		Use:   "size [--rate N] [--timers N] [--series N --every DURATION]",
-		Short: "Estimate the resources for a load, and the first limit",
+		Short: "Estimate the resources for a load, and the limit that a growing load reaches first",
 		Long: `Estimate the resources for a load: streams, disk, memory and CPU of servers and brokers, and network. Then
 print all limits, the first that a growing load reaches at the top. The command connects to nothing and measures
 nothing. It multiplies the load by the costs of operations, which were measured on a machine with two cores (see

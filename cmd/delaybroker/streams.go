@@ -30,9 +30,9 @@ they then report missing streams, and create none.
 
 Brokers seal the messages between lanes: a seal, made with a secret, proves that a broker wrote the message. A manifest
 has no secret, since many people can read a manifest, and each run of the command would generate another secret. So set
-DELAY_SECRET for the brokers and for this command. Each manifest then has the time from which its stream requires seals.
-By default, seals are always required. If brokers of a version without seals have stored messages, set --sealed to the
-time of the upgrade.`,
+DELAY_SECRET for the brokers and for this command. Each manifest then has the time from which brokers require seals in
+the stream. By default, they always require seals. If brokers of a version without seals have stored messages, set
+--sealed to the time of the upgrade.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return a.printStreams(format, maxPayload, sealed, replicas) },
 	}

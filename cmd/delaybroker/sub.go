@@ -64,8 +64,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	})
 }
 
-// showArrivals shows the messages on a subject. It returns after count messages (zero means no limit), when ctx ends,
-// or when the output fails.
+// showArrivals shows at most count messages on a subject; zero means no limit. The end of ctx is no error.
 func (a *app) showArrivals(ctx context.Context, s *inspect.Session, subject string, count int, headers bool) error {
 	allowed, cancel := s.WithRefusal(ctx)
 	defer cancel()
@@ -73,7 +72,7 @@ func (a *app) showArrivals(ctx context.Context, s *inspect.Session, subject stri
 	if err != nil {
 		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, err)
 	}
-	if err := s.Conn.FlushTimeout(flushTimeout); err != nil { // from here on the subscriber misses no message
+	if err := s.Conn.FlushTimeout(flushTimeout); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if !a.JSON {

@@ -18,7 +18,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// timersTimeout is the timeout of a request about one timer, with its retries.
+// timersTimeout bounds the requests to JetStream about one timer, with their retries, and each request to a broker.
 const timersTimeout = 5 * time.Second
 
 // outcomeError is an outcome other than success. The output already has the outcome.
@@ -57,7 +57,7 @@ a key that begins with -, write --.
 	return c
 }
 
-// timerFlags has the flags about one timer.
+// timerFlags has the flags of the commands that change one timer.
 type timerFlags struct {
 	generation uint64
 	requestID  string
@@ -66,7 +66,7 @@ type timerFlags struct {
 func (o *timerFlags) addFlags(c *cobra.Command) {
 	c.Flags().Uint64Var(&o.generation, "generation", 0, "change the timer only if it has this generation")
 	c.Flags().StringVar(&o.requestID, "word", "",
-		"id of this request; if you repeat the request with the same id, it is executed once")
+		"id of this request; a repetition with the same id changes nothing more")
 }
 
 func (a *app) timersShowCommand() *cobra.Command {
@@ -119,9 +119,12 @@ func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get stor
 func (a *app) timersFireCommand() *cobra.Command {
 	var o timerFlags
 	c := &cobra.Command{
-		Use:     "fire KEY TARGET",
-		Short:   "Make one timer due immediately",
-		Long:    "Make one timer due immediately. The timer is delivered as soon as a broker runs.\n\n" + outcomeCodes,
+		Use:   "fire KEY TARGET",
+		Short: "Make one timer due immediately",
+		Long: `Make one timer due immediately. The timer is delivered as soon as a broker runs. For a recurring timer, this is
+an additional delivery, and the pending round fires at its time.
+
+` + outcomeCodes,
 		Example: "  delaybroker timers fire order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -152,8 +155,9 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 	})
 }
 
-// executeChange executes a change, and prints the answer. If the user may not read the stream of timers, a broker
-// executes the change. A set needs no broker, since it is one conditional publish, but its outcome may then be unknown.
+// executeChange executes a change, and prints the answer. If the change needs a read of the stream of timers, and the
+// user may not read it, a broker executes the change. A set is one publish, and needs a read only after a missing or
+// negative answer. Without permission to read, the outcome of such a set is unknown.
 func (a *app) executeChange(cmd *cobra.Command, change store.Change) error {
 	if change.ID == "" {
 		change.ID = rand.Text() // the broker recognizes a change that this process has already made
@@ -173,7 +177,8 @@ func (a *app) executeChange(cmd *cobra.Command, change store.Change) error {
 	return a.fallBackToBroker(err, func() error { return a.askTimer(cmd.Context(), change) })
 }
 
-// withSecretsIfNeeded calls do by withTimers. If do needs the brokers' secret, it calls do again by withSecrets.
+// withSecretsIfNeeded calls do through withTimers. If do returns store.ErrSecret, withSecretsIfNeeded calls do again,
+// through withSecrets.
 func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	err := a.withTimers(cmd.Context(), do)
 	if errors.Is(err, store.ErrSecret) {
@@ -208,7 +213,7 @@ func (a *app) showTimer(answer store.Answer) error {
 	return outcomeErr(answer)
 }
 
-// outcomeErr returns the error of an answer that was already printed: nil for success.
+// outcomeErr returns the outcome of a printed answer as an error, or nil for success.
 func outcomeErr(answer store.Answer) error {
 	if err := (outcomeError{answer.Outcome}); err.exitCode() > 0 {
 		return reportedError{err}

@@ -46,7 +46,7 @@ func (a *app) timersList(ctx context.Context, o timerSelection) error {
 	err := a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
 		err := a.listTimers(ctx, timers.List, f, o)
 		if mayNotRead(ctx, timers) {
-			return errMayNotRead // nothing is printed yet, so the caller can print a broker's answer
+			return errMayNotRead // usually for the first page, before any row is printed
 		}
 		return err
 	})

@@ -66,8 +66,8 @@ func (a *app) timersCancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel (KEY TARGET | --all --target PATTERN)",
 		Short: "Cancel one timer, or all that match",
-		Long: `Cancel one timer, or all that match. A timer with the outcome cancelled is never delivered. With --all, other
-timers may have been changed at each exit code: the output has the number of each outcome.
+		Long: `Cancel one timer, or all that match. A timer with the outcome cancelled is never delivered. With --all, some
+timers may be cancelled although the exit code is not 0: the output has the number of each outcome.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers cancel order-42 orders.expire
@@ -97,7 +97,7 @@ func (a *app) timersMoveCommand() *cobra.Command {
 		Short: "Move one timer to another time, or shift all that match",
 		Long: `Move one timer to another time, or shift all that match. A moved timer keeps its body and headers, and gets a
 new generation. A move of a schedule moves only the pending round. The following rounds keep their times. With --all,
-other timers may have been changed at each exit code: the output has the number of each outcome.
+some timers may be moved although the exit code is not 0: the output has the number of each outcome.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers move order-42 orders.expire --in 15m
@@ -170,8 +170,8 @@ func (m moveFlags) change(all bool) (change store.Change, err error) {
 }
 
 // executeBulk changes all timers that match. A change of a series or of a schedule in nats-server's format may need the
-// brokers' secret. If the first pass could not change a timer for lack of the secret, a second pass with the secret
-// changes the remaining timers, except timers that were set after the first pass.
+// brokers' secret. If the first pass could not change a timer for lack of the secret, a second pass has the secret. It
+// changes only generations that existed before the first pass, so it moves no timer twice.
 func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) error {
 	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
 	var total store.BulkResult

@@ -59,8 +59,8 @@ func unknownSetReason(change store.Change) string {
 		" a broker", errMayNotRead, condition, change.Key, change.Target)
 }
 
-// askTimer makes a broker change one timer. The request has the change's id, so the broker recognizes a change that
-// this command has already made.
+// askTimer sends a request about one timer to a broker, and prints the answer. The request has the change's id, so the
+// broker recognizes a change that this command has already made.
 func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
 	request := service.RequestBody{
@@ -94,9 +94,9 @@ func formatShift(d time.Duration) string {
 	return levels.FormatDuration(d)
 }
 
-// newRequest returns the body of a request about the timers of a filter, and suffix, the end of its subject. The suffix
-// has the tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
-func newRequest(f store.Filter, p store.Page) (request service.RequestBody, prefix string) {
+// newRequest returns the body of a request about the timers of a filter, and the end of its subject. This end has the
+// tokens of the target before the first wildcard, since the server checks the user's permission by the subject.
+func newRequest(f store.Filter, p store.Page) (request service.RequestBody, suffix string) {
 	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
 	request.Recurring, request.OneShot, request.Set = f.Recurring, f.OneShot, f.Set
 	request.Start, request.UpTo, request.Limit = p.Start, p.UpTo, p.Limit
@@ -108,14 +108,14 @@ func newRequest(f store.Filter, p store.Page) (request service.RequestBody, pref
 		if token == "*" || token == ">" {
 			break
 		}
-		prefix += "." + token
+		suffix += "." + token
 	}
-	return request, prefix
+	return request, suffix
 }
 
 func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l store.Listing, err error) {
-	request, prefix := newRequest(f, p)
-	err = a.askBroker(ctx, func(n message.Names) string { return n.TimersCall() + prefix }, request, &l)
+	request, suffix := newRequest(f, p)
+	err = a.askBroker(ctx, func(n message.Names) string { return n.TimersCall() + suffix }, request, &l)
 	return l, err
 }
 
@@ -150,13 +150,13 @@ func (a *app) askRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.
 // askBulk makes a broker cancel or shift a page of timers. A shift needs an upper bound of the sequences, so that no
 // timer is shifted twice. A dry run of the first page gives the bound.
 func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.BulkResult, err error) {
-	request, prefix := newRequest(b.Filter, b.Page)
+	request, suffix := newRequest(b.Filter, b.Page)
 	request.By, request.DryRun = formatShift(b.By), b.DryRun
 	call := message.Names.CancelAllCall
 	if b.Verb == timer.Move {
 		call = message.Names.ShiftCall
 	}
-	subjectOf := func(n message.Names) string { return call(n) + prefix }
+	subjectOf := func(n message.Names) string { return call(n) + suffix }
 	if b.Verb == timer.Move && !b.DryRun && b.Page.UpTo == 0 {
 		dryRun := request
 		dryRun.DryRun = true

@@ -50,7 +50,6 @@ func readBuild() build {
 	return b
 }
 
-// name returns the version for connections and logs.
 func (b build) name() string { return orUnknown(b.version) }
 
 func orUnknown(s string) string { return cmp.Or(s, "unknown") }

@@ -2,8 +2,8 @@ package capacity
 
 import "time"
 
-// This file has all coefficients, each with the command that measures it. The measurements are in
-// test/rivals/README.md, of 2026-11-22 and 2026-11-23. That file says which measurements are of earlier code.
+// This file has all coefficients, each with the command that measures it, or with its computation. The measurements of
+// 2026-11-22 and 2026-11-23 are in test/rivals/README.md. That file says which of them are of earlier code.
 
 // CPU time of one operation. The server coefficients are totals of all servers, for streams with one replica.
 const (
@@ -21,10 +21,10 @@ const (
 	serverWake = 294 * time.Microsecond
 	brokerWake = 237 * time.Microsecond
 
-	// serverFiring and brokerFiring are for the firing of a timer: its claim (see package timer), delivery, outcome,
-	// and two deletes. In the measurement, each fired timer also has the cost of the marker of a cancelled timer. The
-	// set of the timer counts as a pass, and so does its marker in each lane. Measured by delaybroker bench timers
-	// --beside scheduler
+	// serverFiring and brokerFiring are for the firing of a timer: its claim (see package timer), delivery, outcome, and
+	// two deletes. The measurement also cancels one timer for each that fires, so the coefficients include the marker of a
+	// cancelled timer. They exclude the set of the timer and each pass of its marker, which have the costs of a pass.
+	// Measured by delaybroker bench timers --beside scheduler
 	serverFiring = 158 * time.Microsecond
 	brokerFiring = 123 * time.Microsecond
 
@@ -85,10 +85,10 @@ var (
 	// --publishers 2 --beside pipeline
 	maxLane = bound{53_000, 34_000}
 
-	// maxTarget is for deliveries into one target's stream: the rate of the bare pipeline. The broker's rate was 51,000
-	// with one replica, which is 0.57 of the pipeline's, and 43,000 with three replicas, which is 0.89. Measured by
-	// delaybroker bench burst --beside scheduler,pipeline --rounds 2 and, with three replicas, by NATS_URL=…
-	// delaybroker bench burst --count 30000 --beside scheduler,pipeline
+	// maxTarget is for deliveries into one target's stream: the rate of the pipeline, a minimal broker in package bench.
+	// Our broker's rate was 51,000 with one replica, which is 0.57 of the pipeline's, and 43,000 with three replicas,
+	// which is 0.89. Measured by delaybroker bench burst --beside scheduler,pipeline --rounds 2 and, with three replicas,
+	// by NATS_URL=… delaybroker bench burst --count 30000 --beside scheduler,pipeline
 	maxTarget = bound{89_000, 48_000}
 
 	// maxTimers is for timers. It is computed: the server executes the two deletes of a timer one after the other,

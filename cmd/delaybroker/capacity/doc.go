@@ -3,10 +3,10 @@
 //
 // # The model
 //
-// A message is stored once in each lane on its way: see package levels. Each of these passes has a constant cost, and
-// so has the delivery. So disk, memory, network and the work of the CPU are sums of costs times rates, and twice the
-// rate needs twice as much. A named timer is stored in the stream of timers, and its marker passes levels. A marker is
-// a message without a body, at whose due time the broker fires the timer.
+// A message is stored once in each lane on its way: see package levels. Each pass through a lane has a constant cost,
+// and so has the delivery. So disk, memory, network and the work of the CPU are sums of costs times rates, and twice
+// the rate needs twice as much. A named timer is stored in the stream of timers, and its marker passes levels. A marker
+// is a message without a body, at whose due time the broker fires the timer.
 //
 // The CPU time of wake-ups is not proportional to the rate. A message that arrives alone wakes the client library, the
 // broker and the server. Messages that come together share the wake-ups. So the model has a constant cost of wake-ups

@@ -74,7 +74,7 @@ type board struct {
 	messages []example
 	start    time.Time // when the messages were published
 	arrived  int
-	lines    int // number of lines of the last drawing, which the next drawing overwrites
+	lines    int // number of lines on the terminal that the next drawing overwrites
 }
 
 // An arrival is a message at its target.
@@ -89,7 +89,7 @@ func newArrival(subject string, header nats.Header) arrival {
 	return arrival{subject, delay.Lateness()}
 }
 
-// watch shows the arrivals, and returns when all messages have arrived.
+// watch shows the arrivals, and returns when all messages have arrived, or with the cause of ctx.
 func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 	live := terminal.IsTerminal(b.printer.Out) && !b.printer.JSON
 	redraw := time.NewTicker(redrawInterval)
@@ -124,7 +124,7 @@ func (b *board) record(m arrival) {
 	}
 }
 
-// draw draws the table of all messages over the last drawing.
+// draw draws the table of all messages over the previous drawing.
 func (b *board) draw() {
 	if b.lines > 0 {
 		b.printer.Printf("\x1b[%dA\x1b[J", b.lines)

@@ -26,8 +26,8 @@ const (
 	levelNames = "1s 2s 5s" // few, because each level is a stream to create
 )
 
-// Run starts a server and then a broker, shows the arrivals of their messages, and stops the broker and the server. The
-// names of the broker's connections contain version, the program's version.
+// Run starts a server and a broker, publishes the examples, shows their arrivals, and stops the broker and the server.
+// The names of the broker's connections contain version, the program's version.
 func Run(ctx context.Context, p *terminal.Printer, version string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxDuration, fmt.Errorf("not everything arrived within %s", maxDuration))
 	defer cancel()

@@ -70,7 +70,7 @@ func (d *disk) check() stats.Check {
 	return stats.Check{Name: "disk", OK: true}
 }
 
-// clearFailure forgets the failures before a restart.
+// clearFailure forgets all failures so far.
 func (d *disk) clearFailure() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,8 +12,8 @@
 //   - nats-server reports a failed write only in its log, so the package reads the log. After the failure, the server
 //     does not write to the stream until it restarts. So the package restarts the server when the disk accepts data
 //     again.
-//   - A file may not contain a key that belongs to a setting, or that a single server cannot have. Such a key is an
-//     error, and is not silently replaced.
+//   - The configuration file must not contain a key that belongs to a setting, or that a single server cannot have.
+//     Such a key is an error, and is not silently replaced.
 //
 // The errors name the settings (DELAY_EMBEDDED_DIR and so on), since their readers do not know this package.
 package embedded

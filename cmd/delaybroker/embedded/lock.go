@@ -15,7 +15,7 @@ import (
 // two files with the same name.
 const lockFile = "delaybroker.lock"
 
-// ErrLocked is returned by Start when another process has locked the directory. Two servers on one store destroy it.
+// ErrLocked is returned by Start when another process has locked the directory.
 var ErrLocked = errors.New("in use by another delaybroker")
 
 // LockedBy returns the id of the process that has or had the lock, and "" if it is unknown.

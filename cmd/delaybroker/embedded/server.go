@@ -78,7 +78,7 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 }
 
 // WatchDisk starts a goroutine that restarts the server after its disk was full and accepts data again. The goroutine
-// runs until Stop, or until a restart fails. Then it calls fail.
+// ends at Stop. If a restart fails, the goroutine calls fail and ends.
 func (e *Server) WatchDisk(fail func(error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stopWatch = cancel
@@ -204,7 +204,8 @@ func (e *Server) StoreCheck() stats.Check {
 	return e.config.checkStore(doctor.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
 
-// Stop returns when all data is on disk and the directory is unlocked, or after stopTimeout.
+// Stop stops the server and unlocks the directory. If the server does not stop, Stop leaves both to the end of the
+// process.
 func (e *Server) Stop() {
 	e.stopWatch()
 	e.running.Wait()

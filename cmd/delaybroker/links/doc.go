@@ -5,9 +5,9 @@
 //	deliver   publishes to the targets
 //	control   sends requests to JetStream and to other instances
 //
-// A broker has four connections, because the messages on one socket wait for each other: a large backlog, or a flood of
-// one target, would delay hops and heartbeats. The four connections may have four users, each with only the permissions
-// that it needs.
+// A broker has four connections, its links, because the messages on one socket wait for each other: a large backlog, or
+// a flood of one target, would delay hops and heartbeats. The four links may have four users, each with only the
+// permissions that it needs.
 //
 // # Lost connections
 //

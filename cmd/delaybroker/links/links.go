@@ -76,7 +76,7 @@ func (d Dialer) Dial() (Set, error) {
 		nc, err := nats.Connect(access.URL, append(d.options(name, login), access.Options...)...)
 		if err != nil {
 			set.Close()
-			return nil, fmt.Errorf("connect to NATS to %s: %w", name, err)
+			return nil, fmt.Errorf("connect the link %q to NATS: %w", name, err)
 		}
 		set = append(set, connection{name, nc, login})
 	}
@@ -93,7 +93,7 @@ func (d Dialer) AccessOf(name string) Access {
 
 func (d Dialer) options(name string, login *login) []nats.Option {
 	log := d.Log.With("link", name)
-	// Each link tries several times a second, and a missing permission may affect every message.
+	// A link reconnects several times a second, and a missing permission may affect every message.
 	limited := ratelog.New(log)
 	const (
 		unreachable = "a link cannot connect to NATS, and retries"
@@ -174,8 +174,8 @@ func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// await returns when the link has connected, with the cause of ctx, or with an error if the server rejects two logins
-// in a row.
+// await returns when the link has connected, with the cause of ctx, or with an error if two polls in a row see that the
+// server has rejected a login.
 func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	listener := c.conn.StatusChanged(nats.CONNECTED)
 	defer c.conn.RemoveStatusListener(listener)
