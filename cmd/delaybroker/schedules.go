@@ -126,7 +126,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 		return targets[0], nil
 	}
 	slices.Sort(targets)
-	return "", fmt.Errorf("%w: %s has several targets: set --target %s", errUsage, name,
+	return "", fmt.Errorf("%w: there are schedules %s for several targets: set --target %s", errUsage, name,
 		text.Printable(strings.Join(targets, ", or "), 600))
 }
 
@@ -195,8 +195,8 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 		Short: "Show one schedule, with its headers, its body and its last runs",
 		Long: `Show one schedule, with its headers, its body and its last runs. With --json, the body is base64.
 
-The runs are the delivered and the dead rounds in the journal (DELAY_JOURNAL). A round that the broker still retries is
-not among them.
+The runs are the rounds in the journal (DELAY_JOURNAL), delivered or dead letters. A round that the broker still retries
+is not among them.
 
 ` + outcomeCodes,
 		Example: "  delaybroker schedules show nightly --runs 20",

@@ -57,9 +57,9 @@ change, the rounds count from 1 again. A paused schedule is not changed, but may
 If the file is invalid, the command reports all its problems and changes nothing. A failed change does not stop the
 other changes.
 
-exit codes: 0 all schedules match the file, or would match it after the changes of --dry-run, 1 some changes failed,
-2 bad arguments, settings or file, and nothing was changed, 5 some schedules were not changed, for the printed reasons,
-6 unknown: a change may have been made; apply the file again`,
+exit codes: 0 all schedules match the file, or would match it after the changes of --dry-run, 1 the command or some
+changes failed, 2 bad arguments, settings or file, and nothing was changed, 5 some schedules were not changed, for the
+printed reasons, 6 unknown: a change may have been made; apply the file again`,
 		Example: `  delaybroker schedules apply -f schedules.yaml --dry-run
   delaybroker schedules apply -f - < schedules.yaml`,
 		Args: noArguments,

@@ -96,7 +96,8 @@ type upcomingTime struct {
 	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous time
 }
 
-// showNext prints the first n planned times that are not before from. First is the planned time of round 1.
+// showNext prints at most n planned times, beginning with the first that is not before from. The argument first is the
+// planned time of round 1.
 func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
 	now := time.Now() // "in" is relative to the local clock

@@ -89,7 +89,7 @@ func (a *app) timersShowCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&body, "body", false,
-		"also show the headers and the body that the stream has for the timer; with --json, the body is base64")
+		"also show the stored headers and body, which needs permission to read the stream; with --json, the body is base64")
 	return c
 }
 

@@ -189,7 +189,8 @@ func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) er
 		b.Page.UpTo = total.UpTo
 		err = a.withSecrets(cmd, func(ctx context.Context, timers *store.Timers) error {
 			second, err := changeTimers(ctx, timers.Bulk, b)
-			second.Matched, total.Refused, total.Why = 0, 0, "" // the first pass has counted them
+			// The first pass has counted the matches, and the second counts the refusals again.
+			second.Matched, total.Refused, total.Why = 0, 0, ""
 			total.Add(second)
 			return err
 		})
