@@ -70,7 +70,7 @@ func New(cfg Config) (*Tracer, error) {
 	}))
 	res, err := resourceOf(cfg.Version)
 	if err != nil {
-		t.log.Warn("cannot read all attributes of the spans' resource, will send spans without them", "err", err)
+		t.log.Warn("cannot read all attributes of the spans' resource; spans are sent without the missing ones", "err", err)
 	}
 	if t.exporter == nil {
 		if t.exporter, err = otlptracehttp.New(context.Background()); err != nil { // it connects at the first request

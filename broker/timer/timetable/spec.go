@@ -34,7 +34,7 @@ func parseSpec(text string, zone *time.Location) (*spec, *Error) {
 	case len(text) > maxSpec:
 		return nil, errorf("cron", "%.64q is too long: at most %d bytes", text, maxSpec)
 	case strings.HasPrefix(text, "@every"):
-		return nil, errorf("cron", "%.64q is not a cron expression: use every instead", text)
+		return nil, errorf("cron", "%.64q: give the interval separately, not as a cron expression", text)
 	case strings.HasPrefix(text, "tz=") || strings.HasPrefix(text, "cron_tz="):
 		return nil, errorf("cron", "%.64q: give the zone separately, not in the expression", text)
 	}
@@ -63,7 +63,7 @@ func parseSpec(text string, zone *time.Location) (*spec, *Error) {
 	return s, nil
 }
 
-// interval returns a lower bound of the time between two times of the table.
+// interval returns a lower bound of the time between two local times of the table.
 func (s *spec) interval() time.Duration {
 	for _, field := range []struct {
 		values uint64

@@ -31,7 +31,7 @@ func TestParseErrors(t *testing.T) {
 		{Settings{Cron: "* * * *"}, "cron", "five fields"},
 		{Settings{Cron: "* * * * * * *"}, "cron", "five fields"},
 		{Settings{Cron: "61 * * * *"}, "cron", "five fields"},
-		{Settings{Cron: "@every 5m"}, "cron", "use every"},
+		{Settings{Cron: "@every 5m"}, "cron", "give the interval separately"},
 		{Settings{Cron: "@reboot"}, "cron", "@daily"},
 		{Settings{Cron: "TZ=UTC 0 3 * * *"}, "cron", "give the zone separately"},
 		{Settings{Cron: "0 0 30 2 *"}, "cron", "never matches"},

@@ -15,8 +15,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A question answers a viewer's request from the streams.
-type question func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
+// An answerFunc answers a viewer's question from the streams.
+type answerFunc func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
 
 // An answer has the response to a question, and the equivalent shell command.
 type answer struct {
@@ -24,7 +24,7 @@ type answer struct {
 	Data  any    `json:"data"`
 }
 
-func (p *Page) ask(f question) http.HandlerFunc {
+func (p *Page) ask(f answerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.withSession(w, r, questionTimeout, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 			return f(ctx, i, r.URL.Query())
@@ -39,8 +39,8 @@ func extendDeadline(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + transferTime))
 }
 
-// withSession waits until fewer than maxQuestions questions are in progress, connects, and responds with the result of
-// f. The timeout bounds the time for connecting and for f.
+// withSession waits, for at most slotTimeout, until fewer than maxQuestions questions are in progress. Then it connects
+// and responds with the result of f. The timeout bounds the time for connecting and for f.
 func (p *Page) withSession(
 	w http.ResponseWriter, r *http.Request, timeout time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),

@@ -163,7 +163,7 @@ func (l Letter) matches(searched string) bool {
 		message.Match(searched, l.Target) || strings.Contains(l.Reason, searched)
 }
 
-// LetterDetails has the metadata of one dead letter. It has no values of headers.
+// LetterDetails has the metadata of one dead letter, without the values of user headers, which need Access.Bodies.
 type LetterDetails struct {
 	Letter
 	Subject       string         `json:"subject,omitempty"` // the subject of the original publish

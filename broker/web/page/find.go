@@ -17,7 +17,7 @@ import (
 // SearchResult has the results of a search for a text, which may be a Delay-Id, a key, a target or a Nats-Msg-Id.
 type SearchResult struct {
 	Time    time.Time                `json:"time"`
-	Message *inspect.Whereabouts     `json:"message"` // nil unless the text identifies one message
+	Message *inspect.Whereabouts     `json:"message"` // set for a whole Delay-Id, or the beginning of a found one
 	Pending []inspect.PendingMessage `json:"pending"`
 	Timers  []store.Row              `json:"timers"`
 	Letters []Letter                 `json:"letters"`

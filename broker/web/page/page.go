@@ -80,7 +80,7 @@ func New(cfg Config) *Page {
 	p.mux.HandleFunc("GET /api/lines", p.lines)
 	p.mux.HandleFunc("GET /api/history", p.ask(p.history))
 	p.mux.HandleFunc("GET /api/ahead", p.ask(p.ahead))
-	for path, q := range map[string]question{
+	for path, q := range map[string]answerFunc{
 		"pending": p.pending, "where": p.where, "timers": p.timers, "timer": p.timer, "schedules": p.schedules,
 		"retrying": p.retrying, "find": p.find,
 		"dead": p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,
