@@ -10,11 +10,10 @@ import (
 
 const maxTargets = 1000
 
-// TargetCount counts the delivered and refused attempts for one target, or for the targets of one pattern: see
-// deliver.Counts.
+// TargetCount counts the delivered and the refused attempts to deliver.
 type TargetCount struct {
-	Target    string `json:"target"`
-	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to the target
+	Target    string `json:"target"`         // a target, or a pattern of targets: see deliver.Counts
+	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to Target
 	Delivered uint64 `json:"delivered"`
 	Refused   uint64 `json:"refused"`
 }
@@ -24,7 +23,7 @@ type targetKey struct{ target, rate string }
 
 func (c TargetCount) key() targetKey { return targetKey{c.Target, c.Rate} }
 
-// readTargets returns the counts that are not zero, and all counts of targets with a rate.
+// readTargets leaves out the targets that have neither an attempt nor a rate.
 func readTargets(counts *deliver.Counts) []TargetCount {
 	all := []TargetCount{}
 	for _, c := range counts.All() {
@@ -43,7 +42,7 @@ type RateCount struct {
 	Refused   uint64 `json:"refused"`
 }
 
-// sumByRate adds the counts of each pattern.
+// sumByRate returns the sums by Rate, and ignores targets without a rate.
 func sumByRate(targets []TargetCount) []RateCount {
 	sums := []RateCount{}
 	for _, t := range targets {
@@ -61,16 +60,16 @@ func sumByRate(targets []TargetCount) []RateCount {
 	return sums
 }
 
-// TargetAnswer is a TargetCount with recent rates per second. The rates are null if the instance keeps no history, or
-// has not run for a step of the history.
+// TargetAnswer is a TargetCount, and the attempts per second in the latest step of the history. Both rates are null
+// without a history, and until the first step ends.
 type TargetAnswer struct {
 	TargetCount
 	DeliveredRate *float64 `json:"delivered_per_second"`
 	RefusedRate   *float64 `json:"refused_per_second"`
 }
 
-// TargetsSince returns the counts, with the rates per second since earlier counts, or without rates if the interval is
-// zero. Counts never fall. A TargetCount without an earlier count began at zero.
+// TargetsSince returns the current counts. The interval is the time since the earlier counts; if it is zero, the rates
+// are null. Counts never fall. A TargetCount without an earlier count began at zero.
 func TargetsSince(current, earlier []TargetCount, interval time.Duration) []TargetAnswer {
 	counts := make(map[targetKey]TargetCount, len(earlier))
 	for _, c := range earlier {
@@ -122,7 +121,6 @@ func addRates(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// attemptRate returns the attempts per second of a target.
 func attemptRate(a TargetAnswer) (n float64) {
 	for _, rate := range []*float64{a.DeliveredRate, a.RefusedRate} {
 		if rate != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// The lengths and the numbers of the steps in a book's rings.
 const (
 	FineStep    = 10 * time.Second // length of a step in the hour's ring
 	fineSteps   = 360
@@ -17,7 +16,7 @@ const (
 // Counts has an instance's counters since its start, and its number of pending messages.
 type Counts struct {
 	Delivered, Refused uint64
-	Late               []uint64 // deliveries by bucket of lateness, not cumulative
+	Late               []uint64 // deliveries by bucket of lateness; each delivery counts in one bucket
 	Pending            uint64   // current number
 }
 
@@ -56,7 +55,8 @@ func (b *Book) Add(now time.Time, c Counts) {
 	b.day.add(middle, s)
 }
 
-// increase returns the increase of a counter. A counter that has fallen was reset to zero.
+// increase returns the increase of a counter. A counter that has fallen began again at zero, in
+// another broker with the same Book.
 func increase(previous, current uint64) uint64 {
 	if current < previous {
 		return current

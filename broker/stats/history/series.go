@@ -35,8 +35,8 @@ func newSeries(length time.Duration, firstStep int64, steps int) Series {
 }
 
 // Add adds another instance's steps to the steps of the same time. Add does not trust other: it ignores a series whose
-// steps have another length or other boundaries, steps outside the interval of s, buckets beyond maxBuckets, and
-// numbers above maxInStep. It adds at most maxInStep deliveries to a bucket.
+// steps have another length or other boundaries, steps outside the interval of s, and buckets beyond
+// maxBuckets. It also ignores a number above maxInStep, but in a bucket it adds maxInStep instead.
 func (s *Series) Add(other Series) {
 	if other.Step != s.Step || s.Step == 0 || (other.From-s.From)%int64(s.Step) != 0 {
 		return
@@ -68,8 +68,8 @@ func addCount(sum *int64, n int64) {
 }
 
 // Quantile estimates the lateness that the given share of the deliveries did not exceed. Late has the number of
-// deliveries by bucket, and bounds the buckets' upper bounds. Within a bucket the estimate is linear. The last bucket
-// has no bound, so the last of the bounds is its estimate. Ok is false if there was no delivery, or if there are no
+// deliveries by bucket. Bounds has the upper bound of each bucket except the last one, which has none. Within a bucket
+// the estimate is linear, and in the last bucket it is the last of the bounds. Ok is false if there was no delivery, or if there are no
 // bounds.
 func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Duration, ok bool) {
 	var total uint64

@@ -44,8 +44,8 @@ var (
 	linkUp     = desc("link_up", "1 if the connection to NATS is up.", "link")
 	reconnects = desc("link_reconnects_total", "Reconnections to NATS.", "link")
 	lateness   = desc("lateness_seconds",
-		"Time from the due time until the target has the message, by the clock of the lane's leader and by kind of "+
-			"lane. For retry it includes the waits between refusals. Waits for a rate or a pause do not count.", "kind")
+		"Time from the due time until the target has the message, by the clock of the leader of the lane's stream. "+
+			"For kind retry it includes the waits between refusals. Waits for a rate or a pause do not count.", "kind")
 	outcomes = desc("deliveries_total",
 		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, because no answer came, and "+
 			"then repeated; stalled, because the target does not answer; no_room in JetStream; paced by the target's "+
@@ -56,7 +56,7 @@ var (
 	deadLetters = desc("dead_letters_total", "Dead letters stored, by code.", "code")
 	duplicates  = desc("duplicates_total",
 		"Hops, retries and dead letters that a stream of the broker reported as duplicates. ours: the same message was "+
-			"stored before. foreign: another message had its id, so it was stored again under a new id.", "found")
+			"stored before. foreign: another message had its id, so the broker stores it under a new id.", "found")
 	unstoredMessages = desc("unstored_total",
 		"Hops, retries and dead letters that a stream of the broker refused to store. The message stays in its lane.")
 	earlyDeliveries = desc("early_total",
@@ -65,7 +65,7 @@ var (
 	sweptTimers = desc("timers_swept_total",
 		"Overdue timers that only the sweep of their stream found: a level was purged, or lost messages.")
 	missedRounds = desc("rounds_missed_total",
-		"Missed and skipped rounds of recurring timers. Consecutive missed rounds count as 100 at most.")
+		"Missed rounds of recurring timers that will not fire. Consecutive missed rounds count as 100 at most.")
 	earlyChecks = desc("early_checks_total",
 		"Readings of a leader's clock that could prove an early delivery. Most commits make a reading.")
 	journalStored  = desc("journal_records_total", "Records of deliveries and dead letters that the journal has stored.")
@@ -85,7 +85,7 @@ var (
 type laneMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(stats.LaneStatus) (float64, bool) // ok is false if there is no value
+	value func(stats.LaneStatus) (float64, bool) // false if there is no value
 }
 
 func newLaneMetric(
