@@ -5,11 +5,11 @@
 //
 // # Invariants
 //
-//   - A stream is the broker's if its metadata has the broker's marks. The stream's name does not matter (Spec). The
-//     broker does not change a stream that has the name of one of the broker's streams but not the marks.
-//   - Provisioning creates missing streams (Provisioner). In existing streams it changes only three things: the
-//     subjects when the configured levels change, the configured bounds, and the marks of seals if they are missing. A
-//     subject moves from stream to stream, and never belongs to two.
+//   - A stream is the broker's if its metadata has the broker's marks; its name proves nothing. The broker does not
+//     change a stream that has the name of one of the broker's streams but not the marks.
+//   - Provisioning creates missing streams (Provisioner). In existing streams it changes the subjects and the
+//     configured bounds, and it adds missing marks of seals. A subject moves from stream to stream, and never belongs
+//     to two.
 //   - Any other difference that can harm messages is reported and not changed (Drift), because an operator may have had
 //     a reason.
 //   - If a level is no longer configured, the broker finds the level's stream by the marks, and still serves the

@@ -27,8 +27,8 @@ const (
 
 func (d Drift) String() string { return d.Stream + ": " + d.Difference }
 
-// minConsumers is the lowest sufficient limit of consumers for a lane. It includes the consumers of crashed readers,
-// until the server removes them.
+// minConsumers is the lowest sufficient limit of consumers for a lane. The server counts the consumers of crashed
+// readers until it removes them.
 const minConsumers = 8
 
 // InactiveThreshold is the time for which the server keeps the consumer of a reader that sends no requests. Such a
@@ -38,9 +38,9 @@ const InactiveThreshold = 5 * time.Minute
 
 // Drift compares the settings on which these promises of the broker depend: accepted messages stay unchanged, can be
 // read, and can be removed after delivery. The operator may choose the other settings: placement, compression,
-// replicas, direct access, and publishing in batches. A limit may be lower than wanted, but not higher: with a higher
-// limit of sizes, a stream would accept messages that cannot be moved to the next stream. The duplicate window may be
-// longer than wanted, but not shorter.
+// replicas, direct access, and, except for timers, publishing in batches. A limit may be lower than wanted, but not
+// higher: with a higher limit of sizes, a stream would accept messages that cannot be moved to the next stream. The
+// duplicate window may be longer than wanted, but not shorter.
 func (s Spec) Drift(cfg jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}
 	if s.Kind == Journal {
@@ -91,10 +91,6 @@ func (s Spec) checkPromises(d *drifts, cfg jetstream.StreamConfig) {
 		"max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none", cfg.MaxMsgsPerSubject)
 	d.check(s.Kind == Timers && cfg.DenyDelete, permanentFatal,
 		"deny_delete is set: finished timers could not be removed; want it off")
-	d.check(s.Kind == Timers && cfg.AllowAtomicPublish, warning,
-		"allow_atomic is set: a batch could change a timer several times; want it off")
-	d.check(s.Kind == Owners && cfg.MaxMsgsPerSubject != 1, warning,
-		"max_msgs_per_subject is %d: the counters of instances pile up; want 1", cfg.MaxMsgsPerSubject)
 	d.check(cfg.AllowRollup, fatal,
 		"allow_rollup_hdrs is set: a header of one message would remove others; want it off")
 	d.check(cfg.AllowMsgTTL, permanentFatal,
@@ -124,6 +120,10 @@ func (s Spec) checkRisks(d *drifts, cfg jetstream.StreamConfig) {
 	d.check(cfg.DenyDelete, permanentWarning,
 		"deny_delete is set: delivered messages behind an undelivered message cannot be "+
 			"removed, and come again after a crash; want it off")
+	d.check(s.Kind == Timers && cfg.AllowAtomicPublish, warning,
+		"allow_atomic is set: a batch could change a timer several times; want it off")
+	d.check(s.Kind == Owners && cfg.MaxMsgsPerSubject != 1, warning,
+		"max_msgs_per_subject is %d: the counters of instances pile up; want 1", cfg.MaxMsgsPerSubject)
 	d.check(len(cfg.Sources) > 0, warning,
 		"has sources: messages of other streams are treated as requests; want none")
 	if cfg.RePublish != nil {

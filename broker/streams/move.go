@@ -20,7 +20,7 @@ type move struct {
 	giver   map[string]string                  // by subject: the stream that must release the subject
 }
 
-// apply creates a stream with its subjects, or gives an existing stream its subjects.
+// apply creates a stream, or gives an existing stream its subjects and bounds.
 func (m *move) apply(ctx context.Context, s Spec) error {
 	cfg := m.configs[s.Stream]
 	if cfg == nil {
@@ -77,9 +77,9 @@ func (m *move) release(ctx context.Context, giver string, subjects ...string) er
 		delete(m.giver, s)
 	}
 	cfg.Subjects = Subtract(cfg.Subjects, subjects)
-	if len(cfg.Subjects) == 0 { // a stream needs a subject: the last planned subject stays, for a level that of hops
+	if len(cfg.Subjects) == 0 { // a stream needs a subject, so the last planned one stays
 		plannedSubjects := m.planned[giver].Subjects
-		cfg.Subjects = plannedSubjects[len(plannedSubjects)-1:]
+		cfg.Subjects = plannedSubjects[len(plannedSubjects)-1:] // of a level, the subject of hops
 	}
 	return m.update(ctx, *cfg)
 }

@@ -40,7 +40,7 @@ type Provisioner struct {
 	NeedLeaders bool
 	// OptionalStream is the name of a stream whose missing leader does not cause ErrNoLeader.
 	OptionalStream string
-	// Provision calls OnSuccess with all streams when it has succeeded. OnSuccess may be nil.
+	// Provision calls OnSuccess with all streams of the account when it has succeeded. OnSuccess may be nil.
 	OnSuccess func(all map[string]*jetstream.StreamInfo)
 	// ChangeTimeout is the maximum time for one change of a stream. If zero, jsapi.Timeout applies.
 	ChangeTimeout time.Duration
@@ -142,7 +142,7 @@ func Compare(want []Spec, infos map[string]*jetstream.StreamInfo) Comparison {
 }
 
 // Find returns the streams whose marks name this prefix, sorted by name, even if their other marks are invalid. It also
-// returns the infos of all streams. It changes nothing.
+// returns the infos of all streams of the account. It changes no stream.
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
 	infos := make(map[string]*jetstream.StreamInfo)
@@ -208,7 +208,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 			continue // the stream is not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another instance created the stream with another secret
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // created by another instance, perhaps with another secret
 			err = p.adopt(ctx, want[i:])
 		}
 		if err != nil {

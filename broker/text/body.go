@@ -11,14 +11,14 @@ const (
 	MaxBody = 64 << 10
 	// The limit of the hex dump is 1/dumpShare of the limit of RenderBody, because the dump needs a line for 16 bytes.
 	dumpShare = 16
-	// minDump is the least limit of the hex dump, in bytes, unless the limit of RenderBody is less: sixteen lines.
+	// minDump is the lowest limit of the hex dump, in bytes of the body, unless the limit of RenderBody is lower.
 	minDump = 256
 )
 
 // Body is the body of a message, rendered for people. Its JSON is part of the output of commands and of the page.
 type Body struct {
 	Size   int    `json:"size"`           // bytes of the whole body
-	Shown  int    `json:"shown"`          // number of bytes, from the beginning of the body, that Text has or could have
+	Shown  int    `json:"shown"`          // number of bytes, from the beginning of the body, that Text has unless empty
 	Text   string `json:"text,omitempty"` // empty if the shown bytes are not text
 	Dumped int    `json:"hex_shown"`      // number of bytes, from the beginning of the body, that Hex shows
 	Hex    string `json:"hex,omitempty"`  // in the format of hexdump -C
@@ -28,7 +28,7 @@ type Body struct {
 // beginning is text. If limit is below one, the limit is MaxBody.
 //
 // A body is untrusted. The rendered text contains no control characters except newline, carriage return and tab, and no
-// characters that reorder their neighbours, so it cannot control a terminal. It is not escaped for HTML.
+// characters that reorder their neighbours. It is not escaped for HTML.
 func RenderBody(body []byte, limit int) Body {
 	if limit < 1 {
 		limit = MaxBody

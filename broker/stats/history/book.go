@@ -55,8 +55,8 @@ func (b *Book) Add(now time.Time, c Counts) {
 	b.day.add(middle, s)
 }
 
-// increase returns the increase of a counter. A counter that has fallen began again at zero, in
-// another broker with the same Book.
+// increase returns the increase of a counter. A counter that has fallen began again at zero, in another broker with the
+// same Book.
 func increase(previous, current uint64) uint64 {
 	if current < previous {
 		return current

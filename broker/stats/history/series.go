@@ -69,8 +69,8 @@ func addCount(sum *int64, n int64) {
 
 // Quantile estimates the lateness that the given share of the deliveries did not exceed. Late has the number of
 // deliveries by bucket. Bounds has the upper bound of each bucket except the last one, which has none. Within a bucket
-// the estimate is linear, and in the last bucket it is the last of the bounds. Ok is false if there was no delivery, or if there are no
-// bounds.
+// the estimate is linear, and in the last bucket it is the last of the bounds. Ok is false if there was no delivery, or
+// if there are no bounds.
 func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Duration, ok bool) {
 	var total uint64
 	for _, n := range late {

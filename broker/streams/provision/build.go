@@ -40,7 +40,7 @@ func (b *Builder) copies() (replicas int, mayReduce bool) {
 	return replicas, b.cfg.Replicas == 0 && replicas > 1
 }
 
-// provide creates missing streams, and returns the lanes to serve. If needLeaders is set, a stream without a leader is
+// provide provisions the streams, and returns the lanes to serve. If needLeaders is set, a stream without a leader is
 // an error.
 func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec, error) {
 	maxPayload, versionErr := b.conn.MaxPayload(), streams.CheckServer(b.conn.ConnectedServerVersion())
@@ -125,7 +125,7 @@ func (b *Builder) optionalStreams(err error) []optionalStream {
 	}
 	if b.cfg.MaxOwners > 0 && errors.Is(err, streams.ErrMissingStreams) {
 		add(streams.Owners, slog.LevelError, "the stream with which instances share the lanes is "+
-			"missing; continuing without it. Create it with delaybroker provision")
+			"missing; continuing without it, so lanes change owners more slowly. Create it with delaybroker provision")
 	}
 	add(streams.Paused, slog.LevelError, "no target can be paused, because the stream of paused "+
 		"messages cannot be created or used; continuing without it. Create it with delaybroker provision")

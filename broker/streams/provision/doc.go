@@ -7,9 +7,9 @@
 //
 //   - At its start, a broker waits for JetStream without a time limit. After a permanent error, the broker ends
 //     immediately.
-//   - An optional stream that cannot be created or used does not stop delivery. The broker then runs without the
-//     journal, without pauses, without named timers if they are optional, or without sharing the lanes with other
-//     instances, and logs the missing feature. It leaves out as few streams as possible.
+//   - If an optional stream cannot be provisioned, the broker delivers without this stream, and logs the missing
+//     feature: pauses, the journal, or named timers if these are optional. The stream of owners is optional only while
+//     it is missing. The broker leaves out as few streams as possible.
 //   - A user without permission to create or change streams can run a broker on existing streams.
 //   - If the number of replicas is not configured, and the cluster has no room for three, new streams have one replica.
 //     A configured number of replicas is never reduced.

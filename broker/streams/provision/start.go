@@ -19,13 +19,13 @@ const (
 	// startBackoff is the time between two attempts while JetStream does not answer.
 	startBackoff = time.Second
 	// leaderTimeout is the time for which Start waits for streams without a leader. An election normally takes at most 9
-	// s. After leaderTimeout, the broker starts, and serves the streams that have a leader.
+	// s. After leaderTimeout, the broker starts although streams have no leader.
 	leaderTimeout = 15 * time.Second
 	// startLogInterval is the minimum time between two log lines about failed attempts.
 	startLogInterval = 10 * time.Second
 )
 
-// Start creates missing streams, and returns the lanes to serve. While JetStream does not answer, Start retries until
+// Start provisions the streams, and returns the lanes to serve. While JetStream does not answer, Start retries until
 // ctx ends, and then returns no error.
 func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 	began := time.Now()
@@ -58,8 +58,8 @@ func startMessage(err error) string {
 	return "JetStream does not answer; will retry"
 }
 
-// isTransient reports whether an error of the JetStream API may end by itself: no answer, no leader, no connection, or
-// streams that changed while they were listed.
+// isTransient reports whether an error of the JetStream API may end by itself: no answer, no leader, no connection, a
+// server that is offline, or streams that changed while they were listed.
 func isTransient(err error) bool {
 	for _, e := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,

@@ -26,8 +26,8 @@ const journalDuplicates = time.Minute
 // so the server's records of message ids would only cost memory.
 const timersDuplicates = 100 * time.Millisecond
 
-// specs returns the streams that the configuration requires. DELAY_MAX_PENDING does not limit the stream of timers: a
-// full stream would refuse the broker's own entries, which record state changes of timers.
+// specs returns the wanted streams. DELAY_MAX_PENDING does not limit the stream of timers: a full stream would refuse
+// the broker's own entries, which record state changes of timers.
 func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	spec := func(kind streams.Kind, stream string, subjects ...string) streams.Spec {
 		return streams.Spec{
