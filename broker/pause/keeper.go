@@ -38,7 +38,9 @@ type Keeper struct {
 	wake           chan struct{} // capacity 1; wakes Run, which applies the list; never closed
 	refresh        atomic.Bool   // Run must also read the record
 
-	resealTime time.Time // local time of the last resealing of the record; used by Load, and afterwards only by Run
+	// The following fields are used by Load, and afterwards only by Run.
+	resealTime time.Time // local time of the last resealing of the record
+	unread     bool      // the last reading of the record failed, and no list is known
 
 	mu      sync.Mutex // guards the field changed, and every write to the field view
 	view    atomic.Pointer[view]
@@ -170,7 +172,7 @@ func (k *Keeper) adopt(l *List) {
 func (k *Keeper) Load(ctx context.Context) {
 	for startTime := time.Now(); ; {
 		err := k.read(ctx)
-		if err == nil || ctx.Err() != nil {
+		if k.unread = err != nil && k.List() == nil; err == nil || ctx.Err() != nil {
 			break
 		}
 		if time.Since(startTime) > loadTimeout {
@@ -200,7 +202,8 @@ func (k *Keeper) Run(ctx context.Context) {
 		}
 		k.apply(ctx)
 		if k.refresh.Swap(false) {
-			if err := k.read(ctx); err != nil && ctx.Err() == nil {
+			err := k.read(ctx)
+			if k.unread = err != nil && k.List() == nil; err != nil && ctx.Err() == nil {
 				k.rateLog.Log(slog.LevelWarn, "the list of paused targets cannot be read or stored; will retry",
 					"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			}
@@ -210,8 +213,12 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// interval returns the time until Run reads the record again.
+// interval returns the time until Run reads the record again. While the record cannot be read and no list is known, the
+// interval is short, because the broker also delivers to paused targets.
 func (k *Keeper) interval() time.Duration {
+	if k.unread {
+		return busyInterval
+	}
 	interval := idleInterval
 	for _, p := range k.List().Present() {
 		if p.State != Paused {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -148,6 +150,35 @@ func TestKeeper(t *testing.T) {
 			}
 		}
 		close(apply)
+		cancel()
+		running.Wait()
+	})
+}
+
+// TestUnreadRecord: a keeper that could not read the record at its start reads the record as soon as that is possible,
+// even if nobody calls Refresh.
+func TestUnreadRecord(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		store, js := newStore(t, s)
+		l := must(t)((*List)(nil).Pause("a.>", time.Now()))
+		if _, err := store.Write(t.Context(), l, ReadResult{}); err != nil {
+			t.Fatal(err)
+		}
+		s.Stop()
+		k := startKeeper(t, store)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { k.Run(ctx) })
+		time.Sleep(time.Minute)
+		s.Start()
+		for !js.Conn().IsConnected() {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(jsapi.Timeout + busyInterval) // a request that was sent without a connection has failed
+		synctest.Wait()
+		if got := k.List().Patterns(); !slices.Equal(got, []string{"a.>"}) {
+			t.Errorf("the paused patterns are %v, want a.>", got)
+		}
 		cancel()
 		running.Wait()
 	})

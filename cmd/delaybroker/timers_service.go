@@ -63,7 +63,7 @@ func unknownSetReason(change store.Change) string {
 // broker recognizes a change that this command has already made.
 func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
-	request := service.RequestBody{
+	request := service.TimerBody{
 		Generation: change.Generation, Token: change.ID, For: change.For, Until: change.Until, By: formatShift(change.By),
 	}
 	name := change.Key + "." + change.Target
@@ -96,10 +96,8 @@ func formatShift(d time.Duration) string {
 
 // newRequest returns the body of a request about the timers of a filter, and the end of its subject. This end has the
 // tokens of the target before the first wildcard, since the server checks the user's permission by the subject.
-func newRequest(f store.Filter, p store.Page) (request service.RequestBody, suffix string) {
-	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
-	request.Recurring, request.OneShot, request.Set = f.Recurring, f.OneShot, f.Set
-	request.Start, request.UpTo, request.Limit = p.Start, p.UpTo, p.Limit
+func newRequest(f store.Filter, p store.Page) (request service.SelectionBody, suffix string) {
+	request.Filter, request.Page = f, p
 	if len(f.Targets) == 0 {
 		return request, ""
 	}

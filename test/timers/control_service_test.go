@@ -112,6 +112,7 @@ func TestControlRefusals(t *testing.T) {
 			{"timer.move.k.orders.x", `{"by":"2000000h"}`},
 			{"timer.cancel.k.orders.x", `{"for":"5m"}`},
 			{"timer.cancel.k.orders.x", `{"word":"two words"}`},
+			{"timer.cancel.k.orders.x", `{"dry_run":true}`}, // a request about one timer has no dry run
 			{"timer.move.k.orders.x", ""},
 			{"timer.move.k.orders.x", `{"for":"5m","by":"5m"}`},
 			{"timer.move.k.orders.x", `{"for":"soon"}`},
@@ -123,6 +124,7 @@ func TestControlRefusals(t *testing.T) {
 			{"timers", `{"limit":100000}`},
 			{"timers", `{"dry_run":true}`},
 			{"cancel-all.orders", `{"dryrun":true}`},
+			{"cancel-all.orders", `{"generation":1}`},
 			{"cancel-all.orders", `{"state":"fired"}`},
 			{"cancel-all.>", ""},
 			{"shift.orders", `{"by":"5m"}`},

@@ -18,9 +18,8 @@ import (
 	"delaybroker/levels"
 )
 
-// RequestBody is the body of a request. The request's subject determines the valid fields.
-type RequestBody struct {
-	// About one timer.
+// TimerBody is the body of a request about one timer. All fields are optional. The verb determines the valid fields.
+type TimerBody struct {
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
 	Token      string    `json:"word,omitempty"`       // identifies the request, so that the client can repeat it
 	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
@@ -29,9 +28,13 @@ type RequestBody struct {
 
 	tableBody // retime
 
-	By string `json:"by,omitempty"` // move, shift: added to the due time, as in 5m or -5m
+	By string `json:"by,omitempty"` // move: added to the due time, as in 5m or -5m
+}
 
-	// About many timers.
+// SelectionBody is the body of a request about many timers. All fields are optional. A separate type refuses dry_run in
+// a request about one timer, which has no dry run.
+type SelectionBody struct {
+	By     string `json:"by,omitempty"`     // shift: added to the due times, as in 5m or -5m
 	Target string `json:"target,omitempty"` // a pattern of targets, which begins with the target tokens in the subject
 	store.Filter
 	store.Page
@@ -64,7 +67,7 @@ func (t tableBody) table() (*timetable.Table, error) {
 }
 
 func (s *Service) changeTimer(ctx context.Context, r request) (any, error) {
-	var a RequestBody
+	var a TimerBody
 	if err := Decode(r.Data, &a); err != nil {
 		return nil, err
 	}
@@ -92,7 +95,7 @@ func (s *Service) changeTimer(ctx context.Context, r request) (any, error) {
 }
 
 // copyDetails copies the fields for the request's verb into the change, and refuses the fields for other verbs.
-func copyDetails(change *store.Change, a RequestBody, r request) (err error) {
+func copyDetails(change *store.Change, a TimerBody, r request) (err error) {
 	hasTime := a.For != "" || !a.Until.IsZero()
 	switch {
 	case change.Verb != timer.Retime && a.tableBody != tableBody{}:
@@ -112,7 +115,7 @@ func copyDetails(change *store.Change, a RequestBody, r request) (err error) {
 }
 
 // copyTime copies the time of a move, or of the first round of a retime, into the change.
-func copyTime(change *store.Change, a RequestBody, r request) (err error) {
+func copyTime(change *store.Change, a TimerBody, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	count := 0
 	for _, isSet := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
@@ -141,13 +144,9 @@ func copyTime(change *store.Change, a RequestBody, r request) (err error) {
 }
 
 // decodeMany reads a request about many timers, and completes its filter.
-func (r request) decodeMany() (a RequestBody, err error) {
+func (r request) decodeMany() (a SelectionBody, err error) {
 	if err := Decode(r.Data, &a); err != nil {
 		return a, err
-	}
-	if a.Generation > 0 || a.Series > 0 || a.Token != "" || a.For != "" || !a.Until.IsZero() ||
-		a.tableBody != (tableBody{}) {
-		return a, BadRequest("generation, series, word, for, until and a time table are only for requests about one timer")
 	}
 	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.endpoint.root), ".")
 	switch {
