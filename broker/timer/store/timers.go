@@ -146,8 +146,8 @@ func (t *Timers) attempt(c Change) *attempt {
 	}
 }
 
-// Decide implements Rules. It repeats a publish of an extra delivery if the stream did not answer. Then the series need
-// not be read: its entries do not show whether the extra delivery was stored.
+// Decide implements Rules. It repeats a publish of an extra delivery if the stream did not answer, even if the series
+// has changed: the entries of the series do not show whether the extra delivery was stored.
 func (a *attempt) Decide() (next timer.Next) {
 	if a.extra != nil && a.Doubt.Unanswered {
 		return timer.Publish

@@ -5,7 +5,7 @@
 //
 // A time table gives planned times. A round is one occurrence: it is planned for one of these times and, with jitter,
 // due a little later. All planned times are computed from the table, never from the time at which the previous round
-// fired. So there is no drift, and every instance computes the same result (Table.Decide).
+// fired. So there is no drift, and every instance computes the same planned times.
 //
 // The rounds that fire are numbered from 1. A missed round that does not fire has no number: "10 rounds" are ten
 // deliveries. For a cron table, numbers for missed rounds would cost a search for each missed round.

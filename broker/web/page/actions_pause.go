@@ -24,7 +24,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 	index := slices.IndexFunc(pauses, func(p inspect.Pause) bool { return p.Pattern == a.Target })
 	if a.Verb == "resume" {
 		if index < 0 || pauses[index].State != pause.Paused {
-			return plan{Sentence: "no pause has this pattern: resume the pattern of a pause"}, nil
+			return plan{Sentence: "the pattern is not paused: resume the exact pattern of a pause"}, nil
 		}
 		a.Count = 1
 		return plan{Sentence: fmt.Sprintf("resume %s: %s now waiting will be delivered", a.Target,

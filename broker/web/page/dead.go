@@ -75,7 +75,7 @@ func letterOf(l deadletter.Letter) Letter {
 	}
 }
 
-// letterFilter parses the filter of dead letters. A duration counts back from the server's time.
+// letterFilter parses the filter of dead letters. A duration in since counts back from now, a time of the server.
 func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell, err error) {
 	if f.Target, err = parseTarget(v); err != nil {
 		return f, line, err
