@@ -87,8 +87,8 @@ func TargetsSince(current, earlier []TargetCount, interval time.Duration) []Targ
 	return all
 }
 
-// AddTargets adds the reports of instances by target and rate, and returns the busiest first. It takes at most
-// maxTargets of each instance.
+// AddTargets adds the reports of instances by target and rate, and returns the busiest first. It ignores the targets of
+// an instance after the first maxTargets.
 func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 	sums := make(map[targetKey]*TargetAnswer)
 	for _, targets := range instances {

@@ -1,7 +1,7 @@
 // Package streams defines the streams of a broker: their configuration, the metadata that marks them as the broker's,
 // and their creation.
 //
-// This package reads the configuration of streams, and never a message. Packages lane and lease read the messages.
+// This package reads the configuration of streams, and never a message.
 //
 // # Invariants
 //

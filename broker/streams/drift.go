@@ -12,7 +12,7 @@ type Drift struct {
 	Stream      string `json:"stream"`
 	Difference  string `json:"what"`  // the difference, its consequence and the wanted value
 	Fatal       bool   `json:"fatal"` // the broker cannot keep its promises with such a stream, and refuses to start
-	LessDurable bool   `json:"-"`     // the stream is less durable than the broker's other streams
+	LessDurable bool   `json:"-"`     // the stream is less durable than wanted
 	Fix         Fix    `json:"-"`
 }
 
@@ -32,14 +32,14 @@ func (d Drift) String() string { return d.Stream + ": " + d.Difference }
 const minConsumers = 8
 
 // InactiveThreshold is the time for which the server keeps the consumer of a reader that sends no requests. Such a
-// reader has crashed, or reads nothing because no message of its lane is due soon. In the second case, the reader
-// creates a new consumer for its next request.
+// reader has crashed, or has paused, for example because no message of its lane is due soon. After a pause, the reader
+// creates a new consumer.
 const InactiveThreshold = 5 * time.Minute
 
 // Drift compares the settings on which these promises of the broker depend: accepted messages stay unchanged, can be
 // read, and can be removed after delivery. The operator may choose the other settings: placement, compression,
 // replicas, direct access, and, except for timers, publishing in batches. A limit may be lower than wanted, but not
-// higher: with a higher limit of sizes, a stream would accept messages that cannot be moved to the next stream. The
+// higher: with a higher max_msg_size, a stream would accept messages that cannot be moved to the next stream. The
 // duplicate window may be longer than wanted, but not shorter.
 func (s Spec) Drift(cfg jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}

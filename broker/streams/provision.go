@@ -203,7 +203,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 			}
 		}
 	}
-	for i := range want { // the levels come before the intake
+	for i := range want {
 		if _, exists := infos[want[i].Stream]; exists && m.configs[want[i].Stream] == nil {
 			continue // the stream is not the broker's; Compare reports it
 		}

@@ -29,8 +29,8 @@ import (
 // upgradeTime is the time for which older brokers, which do not seal, may run in parallel with newer brokers.
 const upgradeTime = time.Hour
 
-// Secrets returns the secrets of the given streams, and the time from which messages without a seal are refused. The
-// brokers seal with the first secret. If no stream has a mark with a time, start is zero.
+// Secrets returns the secrets of the given streams, and the latest SealStart, or zero if no stream has one. The brokers
+// seal with the first secret.
 func Secrets(found []Spec) (secrets []string, start time.Time) {
 	for _, s := range intakeFirst(found) {
 		if s.Secret != "" && !slices.Contains(secrets, s.Secret) {
@@ -112,8 +112,8 @@ func (s Seals) lacks(marks Seals) bool {
 	return s.Secret == "" && marks.Secret != "" || s.SealStart.IsZero() && !marks.SealStart.IsZero()
 }
 
-// wantedSeals returns the marks that all streams should have. If streams exist, and none has the time from which
-// messages without a seal are refused, older brokers may still run: then that time is upgradeTime from now.
+// wantedSeals returns the marks that all streams should have. If streams exist, and none has a SealStart, older brokers
+// may still run: then SealStart is upgradeTime from now.
 func (p Provisioner) wantedSeals(found []Spec, infos map[string]*jetstream.StreamInfo) Seals {
 	secrets, start := Secrets(found)
 	marks := Seals{SealStart: start}
@@ -121,7 +121,7 @@ func (p Provisioner) wantedSeals(found []Spec, infos map[string]*jetstream.Strea
 	case p.SecretConfigured: // the secret is configured, not kept in streams
 	case len(secrets) > 0:
 		marks.Secret = secrets[0]
-	case start.IsZero():
+	case start.IsZero(): // otherwise the secret was configured, and its absence is an error: see provision.ErrSecret
 		marks.Secret = rand.Text()
 	}
 	if start.IsZero() {

@@ -103,8 +103,8 @@ type Spec struct {
 
 // Seals are the marks of seals in the metadata of a stream. See Secrets.
 type Seals struct {
-	Secret    string    // the key of the brokers' seals
-	SealStart time.Time // the time from which messages without a seal are refused
+	Secret    string    // the keys of the brokers' seals are derived from it
+	SealStart time.Time // a message stored later is refused if it has no seal; zero for no such time
 }
 
 // Config returns the configuration with which to create the stream.

@@ -18,9 +18,9 @@ const (
 // Body is the body of a message, rendered for people. Its JSON is part of the output of commands and of the page.
 type Body struct {
 	Size   int    `json:"size"`           // bytes of the whole body
-	Shown  int    `json:"shown"`          // number of bytes, from the beginning of the body, that Text has unless empty
-	Text   string `json:"text,omitempty"` // empty if the shown bytes are not text
-	Dumped int    `json:"hex_shown"`      // number of bytes, from the beginning of the body, that Hex shows
+	Shown  int    `json:"shown"`          // number of leading bytes that Text has, if they are text
+	Text   string `json:"text,omitempty"` // empty if these bytes are not text
+	Dumped int    `json:"hex_shown"`      // number of leading bytes that Hex shows
 	Hex    string `json:"hex,omitempty"`  // in the format of hexdump -C
 }
 

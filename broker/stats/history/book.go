@@ -23,7 +23,6 @@ type Counts struct {
 // Book is the history of one instance. It is safe for concurrent use. The zero Book is empty and ready to use.
 type Book struct {
 	mu         sync.Mutex // guards the fields below
-	begun      bool       // Add has been called
 	lastCounts Counts
 	hour       ring
 	day        ring
@@ -34,8 +33,8 @@ type Book struct {
 func (b *Book) Add(now time.Time, c Counts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.begun {
-		b.begun, b.lastCounts = true, c
+	if b.hour.steps == nil {
+		b.lastCounts = c
 		b.hour, b.day = newRing(FineStep, fineSteps), newRing(coarseStep, coarseSteps)
 		return
 	}

@@ -11,7 +11,7 @@
 //   - The number of pending messages, too, is from the latest iteration of a loop that is reading its lane. A loop that
 //     has paused reading requests this number from the stream every five seconds. The loop of the timers requests it
 //     once a minute.
-//   - The size of a stream is from the latest answer to such a request, or to a commit: most commits request it, too.
+//   - The size of a stream is from the latest such request. Most commits make one, too.
 //   - If a stream cannot be read, ready and the lane's lane_live are 0, and its pending and size may be old.
 //
 // No subject, id, target or tenant is a label, since clients choose those. The label lane is the name of a broker's

@@ -65,7 +65,7 @@ var (
 	sweptTimers = desc("timers_swept_total",
 		"Overdue timers that only the sweep of their stream found: a level was purged, or lost messages.")
 	missedRounds = desc("rounds_missed_total",
-		"Missed rounds of recurring timers that will not fire. Consecutive missed rounds count as 100 at most.")
+		"Missed rounds (of recurring timers) that will not fire. Consecutive missed rounds count as 100 at most.")
 	earlyChecks = desc("early_checks_total",
 		"Readings of a leader's clock that could prove an early delivery. Most commits make a reading.")
 	journalStored  = desc("journal_records_total", "Records of deliveries and dead letters that the journal has stored.")
@@ -78,7 +78,7 @@ var (
 			"themselves are not affected.")
 	pausedPatterns = desc("paused_patterns",
 		"Patterns of targets that are paused or being resumed, the same on all instances.")
-	pausedMessages = desc("paused_messages", "Messages that wait for paused patterns, the same on all instances.")
+	pausedMessages = desc("paused_messages", "Messages that wait for the end of a pause, the same on all instances.")
 )
 
 // A laneMetric is a metric that each lane has.

@@ -40,8 +40,7 @@ func (b *Builder) copies() (replicas int, mayReduce bool) {
 	return replicas, b.cfg.Replicas == 0 && replicas > 1
 }
 
-// provide provisions the streams, and returns the lanes to serve. If needLeaders is set, a stream without a leader is
-// an error.
+// provide provisions the streams, and returns the lanes to serve. NeedLeaders is as in streams.Provisioner.
 func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec, error) {
 	maxPayload, versionErr := b.conn.MaxPayload(), streams.CheckServer(b.conn.ConnectedServerVersion())
 	switch {
@@ -135,7 +134,8 @@ func (b *Builder) optionalStreams(err error) []optionalStream {
 	}
 	if b.cfg.Timers && b.cfg.TimersOptional {
 		add(streams.Timers, slog.LevelWarn, "no named timer can be set, because the stream of "+
-			"timers cannot be created; continuing without it. Create it with delaybroker provision, or set DELAY_TIMERS=off")
+			"timers cannot be created or used; continuing without it. Create it with delaybroker provision, "+
+			"or set DELAY_TIMERS=off")
 	}
 	return all
 }

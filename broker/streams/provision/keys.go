@@ -34,8 +34,8 @@ type Keyring struct {
 	warned      bool          // Learn has run, and has warned if there was a reason
 }
 
-// Learn records the secrets of the streams, and the time from which all messages are sealed. Configured secrets replace
-// the secrets of the streams.
+// Learn records the secrets of the streams, and their start of sealing. Configured secrets replace the secrets of the
+// streams.
 func (k *Keyring) Learn(found []streams.Spec) error {
 	secrets, start := streams.Secrets(found)
 	marks := streams.Seals{SealStart: start}

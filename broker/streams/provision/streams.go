@@ -15,7 +15,7 @@ type Streams struct {
 	cfg        config.Config
 	names      message.Names
 	keys       *Keyring
-	retryLanes levels.Ladder // the waits between attempts, of all targets
+	retryLanes levels.Ladder // the retry lanes, for all targets
 }
 
 // StreamsOf checks a configuration, and returns its Streams.

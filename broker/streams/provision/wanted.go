@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// The size limits of streams are lower than max_payload by these reserves, in bytes. A hop adds headers, which count
+// The max_msg_size of a lane is max_payload minus one of these reserves, in bytes. A hop adds headers, which count
 // toward the limit of the next stream. With the reserves, every accepted message can be moved.
 const (
 	LevelReserve  = 4 << 10
