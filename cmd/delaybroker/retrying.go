@@ -33,6 +33,7 @@ state         refused: the target has refused the message
 attempts      of the message that is closest to becoming a dead letter: 3 of 20 means that 3 attempts were refused
 next attempt  the time until the earliest attempt for a message of the group
 last reason   the reason of the newest message; for another message, run delaybroker where <Delay-Id>
+such as       the Delay-Id of the message with the earliest attempt
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker retrying --target 'shop.>'
@@ -49,7 +50,8 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	addFlag(f, &query.From, "from",
 		"continue where an earlier run stopped: the stream and sequence that it printed", parseRetryPosition)
 	addCountFlag(f, &query.MaxRead, "most", "", defaultRetryRead, 1, noBound, "maximum number of messages to read")
-	addCountFlag(f, &limit, "limit", "", defaultRetryGroups, 0, noBound, "maximum number of lines; 0 for all")
+	addCountFlag(f, &limit, "limit", "", defaultRetryGroups, 0, noBound,
+		"maximum number of lines; 0 for all; --json always has all")
 	return c
 }
 

@@ -25,7 +25,7 @@ func (a *app) streamsCommand() *cobra.Command {
 without "delaybroker provision". The command sends no request. For brokers on such streams, set DELAY_PROVISION=verify:
 they then report missing streams, and create none.
 
---as json   a list of JetStream stream configurations, for "nats stream add --config" and the JetStream API
+--as json   a list of JetStream stream configurations, each for "nats stream add --config" or the JetStream API
 --as nack   manifests for NACK, the Kubernetes controller, for kubectl apply -f -
 
 Brokers seal the messages between lanes: a seal, made with a secret, proves that a broker wrote the message. A manifest

@@ -39,8 +39,7 @@ func (c *Config) Durability() *doctor.Sync {
 	return &doctor.Sync{Always: c.SyncAlways, Every: c.Sync}
 }
 
-// options returns the options of nats-server. Its defaults are unsuitable: it would use a temporary directory and
-// handle signals.
+// options returns the options of nats-server: those of the file, and those that the file must not contain.
 func (c Config) options() (*server.Options, error) {
 	o := &server.Options{}
 	if c.File != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The reasons why a file of DELAY_EMBEDDED_CONFIG may not have a key.
+// The reasons why a file of DELAY_EMBEDDED_CONFIG must not have a key.
 const (
 	setByListen  = "DELAY_EMBEDDED_LISTEN sets the address"
 	setByDir     = "DELAY_EMBEDDED_DIR sets the data directory"
@@ -24,7 +24,7 @@ const (
 	singleServer = "the embedded server is a single one; run your own nats-server for that, and set NATS_URL"
 )
 
-// forbiddenKeys has the reason for each key and each section that a file may not contain.
+// forbiddenKeys has the reason for each key and each section that a file must not contain.
 var forbiddenKeys = map[string]string{
 	"listen": setByListen, "host": setByListen, "net": setByListen, "port": setByListen,
 	"store_dir": setByDir, "storedir": setByDir,
