@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,8 +93,6 @@ func addTargetFlag(c *cobra.Command, target *string) {
 	c.Flags().StringVar(target, "target", "", "the target, if several have a schedule with the name")
 }
 
-var errNoSchedule = errors.New("there is no schedule with that name")
-
 // findTarget returns target. If target is empty, findTarget returns the target of the only schedule with the name, or
 // "" for a schedule in nats-server's format, which needs no target.
 func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
@@ -121,7 +118,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 	}
 	switch len(targets) {
 	case 0:
-		return "", reportedError{a.reportNoSchedule(name)}
+		return "", a.showNoSchedule(name)
 	case 1:
 		return targets[0], nil
 	}
@@ -130,13 +127,9 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 		text.Printable(strings.Join(targets, ", or "), 600))
 }
 
-// reportNoSchedule prints that there is no such schedule, and returns the error for it. The answer's time is by the
-// local clock.
-func (a *app) reportNoSchedule(name string) error {
-	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
-		return errors.Join(errNoSchedule, err)
-	}
-	return errNoSchedule
+// showNoSchedule prints that there is no such schedule, and returns this outcome as an error.
+func (a *app) showNoSchedule(name string) error {
+	return a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()})
 }
 
 func (a *app) withSchedule(
@@ -156,7 +149,7 @@ func (a *app) withSchedule(
 		}
 		actual := s.Entry.Request.Target
 		if store.RecurringOf(s.Entry) == nil || target != "" && target != actual {
-			return reportedError{a.reportNoSchedule(name)}
+			return a.showNoSchedule(name)
 		}
 		return do(actual, s)
 	})
