@@ -86,7 +86,7 @@ func TestRetryingUsage(t *testing.T) {
 		"--limit -1":            "want 0 or more",
 		"--target a..b":         `"a..b" for "--target"`,
 		"--from DELAY_RETRY_5s": "want a stream and a sequence",
-		"--from DELAY_5s-1":     "the retry lane does not exist: DELAY_5s; there are DELAY_RETRY_1s",
+		"--from DELAY_5s-1":     "DELAY_5s; the lanes that answered are DELAY_RETRY_1s",
 		"x":                     "takes no arguments",
 
 		"--from DELAY_RETRY_5s-1-1795232225716716581": "want a stream and a sequence",
