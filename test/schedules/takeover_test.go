@@ -188,9 +188,11 @@ func TestTakeOverOfExistingSchedule(t *testing.T) {
 		h := newHandover(t, s, func(sc *scene) { sc.plan("a", sc.at(10*time.Minute), "orders.a") })
 		h.home = "DELAY_TIMERS"
 		h.plan("a", h.at(20*time.Minute), "orders.a")
-		if took := h.takeOver(nil)["a"]; took.Outcome != schedules.Kept || !strings.Contains(took.Why,
-			"has a schedule of this subject") {
-			t.Errorf("%+v", took)
+		for _, dry := range []bool{true, false} {
+			took := h.takeOver(func(o *schedules.TakeOver) { o.DryRun = dry })["a"]
+			if took.Outcome != schedules.Kept || !strings.Contains(took.Why, "has a schedule of this subject") {
+				t.Errorf("dry run %t: %+v, want a schedule that is left", dry, took)
+			}
 		}
 		h.wait(21 * time.Minute)
 		if got := strings.Join(h.arrivalTimes("orders.a"), " "); got != "after 10m0s after 20m0s" {

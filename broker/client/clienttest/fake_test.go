@@ -152,3 +152,30 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("%d messages are pending, want none", n)
 	}
 }
+
+// TestLookupOfReplacedTimer: the fake keeps only the last entry of a timer, also if a request has written it.
+func TestLookupOfReplacedTimer(t *testing.T) {
+	t.Parallel()
+	f := clienttest.New(t, client.Config{})
+	c := f.Client()
+	lookup := func(r client.Receipt) error {
+		_, err := c.Lookup(t.Context(), r)
+		return err
+	}
+	set, err := c.In(t.Context(), "orders.x", time.Hour, nil, client.Key("k"))
+	if err != nil || lookup(set) != nil {
+		t.Fatalf("set: %v, lookup: %v", err, lookup(set))
+	}
+	if _, err := c.Postpone(t.Context(), "k", "orders.x", time.Hour, ""); err != nil {
+		t.Fatal(err)
+	}
+	moved := set
+	timer, err := c.Timer(t.Context(), "k", "orders.x")
+	if moved.Sequence = timer.Generation; err != nil || lookup(moved) != nil || !errors.Is(lookup(set), client.ErrGone) {
+		t.Errorf("moved: %v, lookup of the new generation: %v, of the old one: %v", err, lookup(moved), lookup(set))
+	}
+	err = c.Cancel(t.Context(), "k", "orders.x", moved.Sequence)
+	if err != nil || !errors.Is(lookup(moved), client.ErrGone) {
+		t.Errorf("cancel: %v, lookup: %v, want ErrGone", err, lookup(moved))
+	}
+}

@@ -46,8 +46,11 @@ func (f *Fake) checkExpected(subject string, h message.Header) error {
 	return nil
 }
 
-// setLast makes an entry the last entry of its subject. The entry that it replaces will not fire.
+// setLast makes an entry the only entry of its subject. The entry that it replaces will not fire.
 func (f *Fake) setLast(in message.Incoming) entry.Entry {
+	messages := f.stream(in.Stream).messages
+	delete(messages, f.timers[in.Subject].Sequence)
+	messages[in.Sequence] = in
 	f.pending = slices.DeleteFunc(f.pending, func(r Request) bool { return r.Subject == in.Subject })
 	e, stored := entry.Parse(f.policy, in), storedEntry{Incoming: in}
 	if e.Kind == entry.Cancel {

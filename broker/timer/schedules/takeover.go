@@ -54,8 +54,7 @@ const (
 	Doubled Outcome = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
 )
 
-// Result describes one schedule and the result of its take-over. With TakeOver.DryRun, nothing is stored or deleted. So
-// Taken does not show whether the broker already has a schedule of the subject.
+// Result describes one schedule and the result of its take-over, or the expected result with TakeOver.DryRun.
 type Result struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`
@@ -101,7 +100,10 @@ type transfer struct {
 	Result
 	request message.Incoming // the schedule's message in the server's stream
 	change  Change           // the change that the broker makes for the message
+	exists  bool             // the broker has another schedule of the subject
 }
+
+const existsText = "the broker already has a schedule of this subject: end one of them"
 
 // run takes over the schedule of one message.
 func (t *transfer) run(ctx context.Context, stream string, sequence uint64) error {
@@ -138,8 +140,11 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 		t.Why = problem.Sentence
 		return nil
 	}
-	if t.Outcome = Taken; !t.DryRun {
+	switch t.Outcome = Taken; {
+	case !t.DryRun:
 		t.move(ctx, now)
+	case t.exists:
+		t.Outcome, t.Why = Kept, existsText
 	}
 	return nil
 }
@@ -156,6 +161,7 @@ func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	st, ok := subjectStateOf(found)
+	t.exists = ok && st.pendingGeneration > 0 && st.token != t.change.Schedule.Token
 	if !ok || st.pendingGeneration > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverPrefix) {
 		return false, nil // without ok, the key of the entry is unknown, and move will not store the schedule
 	}
@@ -245,7 +251,7 @@ func (t *transfer) move(ctx context.Context, now time.Time) {
 	case err != nil:
 		t.Outcome, t.Why = Doubled, "unknown whether the broker has stored the schedule"
 	case answer.Error.ErrCode == jsapi.CodeWrongLast:
-		t.Why = "the broker already has a schedule of this subject: end one of them"
+		t.Why = existsText
 	default:
 		t.Why = answer.Error.Description
 	}
