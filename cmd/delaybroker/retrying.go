@@ -30,7 +30,7 @@ state         refused: the target has refused the message
               deferred: the broker postponed the attempt, since the target is slow or silent, or JetStream has no room
               resent: from a dead letter, by delaybroker dead resend
               unreadable: a newer broker wrote the message, or no broker did
-attempts      of the message that is closest to becoming a dead letter: 3 of 20 means that 3 attempts were refused
+attempts      of the message that is closest to becoming a dead letter: 3 of 20 means 3 refused and 20 allowed attempts
 next attempt  the time until the earliest attempt for a message of the group
 last reason   the reason of the newest message; for another message, run delaybroker where <Delay-Id>
 such as       the Delay-Id of the message with the earliest attempt

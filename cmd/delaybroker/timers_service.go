@@ -117,8 +117,8 @@ func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l stor
 	return l, err
 }
 
-// askRecurring makes a broker list the recurring timers, as [store.Timers.ListRecurring] does. It yields each once,
-// even if a round fires meanwhile.
+// askRecurring makes a broker list the recurring timers, as [store.Timers.ListRecurring] does. It yields each timer
+// once, even if a round fires meanwhile.
 func (a *app) askRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	f.Recurring = true
 	return func(yield func(store.Row, error) bool) {

@@ -41,7 +41,7 @@ func (a *app) pendingShowCommand() *cobra.Command {
 	o := whereOptions{body: true}
 	c := &cobra.Command{
 		Use:   "show <Delay-Id>",
-		Short: "Show one waiting message, with its headers and body",
+		Short: "Show one message, with its headers and body",
 		Long: `Show one message, with its stored headers and body: text unchanged, other bytes as a hex dump. With --json, the
 payload is complete, in base64. The Delay-Id may lack its last part, the time, as in DELAY_INTAKE-29.
 

@@ -50,7 +50,7 @@ type File struct {
 	LimitsStore         bool // the file limits the storage
 
 	// Options are the TLS options of a client, empty if the file does not configure TLS. With them, the client accepts
-	// only the server's certificate, whatever the authority and the host name in the certificate.
+	// the certificate in the file and no other. It ignores the authority and the host name in the certificate.
 	Options []nats.Option
 }
 
