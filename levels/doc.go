@@ -33,7 +33,8 @@
 //
 // The table has the number of hops: mean and maximum for delays that are spread evenly over a range, and the mean for
 // delays of whole minutes or hours. The intake does not count as a hop. The goals were means of at most 4 in 0–2h and
-// of at most 8 in 0–30d, with at most 32 levels:
+// of at most 8 in 0–30d, with at most 32 levels. The last row has the fewest hops that are possible with the default
+// levels:
 //
 //	                     0–2h         0–30d       0–366d   minutes  hours
 //	                     mean   max    mean   max    max    in 2h   in 30d
@@ -52,8 +53,8 @@
 // it, and for messages for which the wheel has no room.
 //
 // These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. A search chose the fourteen among
-// about thirty round durations (round), about fifty durations (few), or all whole numbers of each unit (any). The table
-// has the mean hops. The searches were local, so a better ladder may exist.
+// about thirty round durations (round), about fifty durations, not all of them round (few), or all whole numbers of
+// each unit (any). The table has the mean hops. The searches were local, so a better ladder may exist.
 //
 //	horizon   levels                        0–2h   0–30d
 //	1s        the default's                 4.73    8.70
@@ -91,13 +92,13 @@
 // is at most d, begins with the same L and needs as many hops.
 //
 // A broker avoids most of these hops: messages leave a level 50 ms before its end (the lookahead), which compensates
-// for the time in the intake. A caller may also add a part of the lookahead to the remaining time, as slack. The table
-// has the mean hops, if each move takes 0–20 ms:
+// for the time in the intake. A caller may also add a part of the lookahead to the remaining time. The table has the
+// mean hops, and the time at which messages reach the wheel, if each move takes 0–20 ms:
 //
-//	slack   a level's delay, via the intake  minutes in 2h   on the wheel
+//	added   a level's delay, via the intake  minutes in 2h   on the wheel
 //	 0 ms   1.96 hops                        2.44            32 ms before due
 //	25 ms   1.00                             2.29             7 ms before due
 //	50 ms   1.00                             2.29            18 ms late
 //
-// So the slack should be half of the lookahead. A slack of the whole lookahead would leave no time for the move.
+// So the caller should add half of the lookahead. With the whole lookahead, no time would remain for the move.
 package levels

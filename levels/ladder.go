@@ -13,8 +13,7 @@ import (
 
 // Bounds of a ladder.
 const (
-	// MaxLevels is the maximum number of levels, and so of the streams that one setting can create. On a small cluster,
-	// forty idle streams cost almost nothing. Managed accounts permit fewer streams.
+	// MaxLevels is the maximum number of levels, and so of the streams that one setting can create.
 	MaxLevels = 64
 
 	// MinLevel is the minimum delay of a level. A message leaves its level up to 50 ms early, to reach the wheel in time.
@@ -167,8 +166,9 @@ func (l Ladder) LongestFit(d time.Duration) (Level, bool) {
 	return l.levels[n-1], true
 }
 
-// LeaveTime returns the time at which a message leaves a level whose delay ends at end. If the time from end to due is
-// at most the horizon, the message leaves at due. Otherwise the message leaves at end.
+// LeaveTime returns the time at which a message leaves the stream of a level whose delay ends at end. If the time from
+// end to due is at most the horizon, the message stays in the stream until due, also while it waits on the wheel.
+// Otherwise the message hops at end.
 func (l Ladder) LeaveTime(end, due time.Time) time.Time {
 	if due.Sub(end) <= l.Horizon() {
 		return due

@@ -26,17 +26,17 @@
 // The highest digit in which the due time differs from the edge selects the ring, and the value of that digit selects
 // the slot. So the first used slot of the lowest used ring holds the earliest entries of all rings, and two bitmaps
 // find that slot without a scan. When the run and the heap are empty, that slot is sorted and becomes the new run, and
-// the edge moves to the last entry of the run.
+// the edge moves to the last entry of the run. A crowded slot, one with more than 64 entries, is first distributed to
+// the rings below.
 //
 // An entry that is added with a due time at or before the edge comes too late for the rings, and goes into the heap.
 // The next entry is the earlier of the head of the run and the head of the heap.
 //
 // The values are stored separately, in a slab, which has the handles of all entries in the wheel. The run, the heap and
 // the rings hold only items: a due time and a handle. Remove removes the value from the slab, and leaves the item in
-// place; the wheel skips the item at its due time. When the items of removed entries outnumber the other items by more
-// than 1024, a sweep drops the former. A sweep and a growth of memory take time in proportion to the number of entries.
-// A Next or Advance that distributes a crowded slot, one with more than 64 entries, takes time in proportion to these
-// entries.
+// place; the wheel skips the item later. If the items of removed entries then outnumber the other items by more than
+// 1024, Remove drops all of them: a sweep. A sweep and a growth of memory take time in proportion to the number of
+// entries. A Next or Advance that distributes a crowded slot takes time in proportion to the slot's entries.
 //
 // # Invariants
 //
@@ -49,8 +49,8 @@
 //
 // # Costs
 //
-// On average, Add and a step of Advance take constant time. They allocate nothing when the memory has reached its
-// maximum. The weak point is the heap. If Next has returned a due time that is far away, every later entry with an
+// On average, Add and a step of Advance take constant time. They allocate only when the wheel grows beyond all earlier
+// sizes. The weak point is the heap. After Next has returned a due time that is far away, every added entry with an
 // earlier due time goes through the heap, in log n steps.
 //
 // An entry takes about 40 bytes in addition to its value. A removed entry takes 24 bytes until a sweep or its due time.
@@ -67,5 +67,6 @@
 //
 // Two designs were not tried. The first is a wheel with ticks: a tick rounds due times up, so even a single timer is
 // late. The second is a wheel with slots that are lists, linked through the slab. Such lists would permit immediate
-// removal, but the distribution of a linked list has a cache miss at every entry, while a chunk is read sequentially.
+// removal, but the distribution of a linked list has a cache miss at every entry. This wheel reads a slot in chunks of
+// twenty items.
 package wheel

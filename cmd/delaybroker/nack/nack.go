@@ -25,7 +25,7 @@ type Metadata struct {
 	Name string `yaml:"name"`
 }
 
-// A Spec is a stream's configuration, in the order of the output.
+// A Spec is a stream's configuration. Its fields are in the order of the output.
 type Spec struct {
 	Name            string            `yaml:"name"`
 	Description     string            `yaml:"description"`

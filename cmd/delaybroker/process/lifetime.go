@@ -25,7 +25,7 @@ type lifetime struct {
 	finished       chan struct{}           // closed by end, when all parts except those in running have stopped
 }
 
-// begin begins a lifetime. It catches signals until the call of end.
+// begin begins a lifetime, and catches signals.
 func begin(parent context.Context, log *slog.Logger) *lifetime {
 	l := &lifetime{finished: make(chan struct{})}
 	l.signals, l.restoreSignals = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
@@ -50,7 +50,8 @@ func (l *lifetime) endSignals() {
 	}
 }
 
-// failure returns the error that ended ctx. It is nil if a signal or the end of the parent context ended ctx.
+// failure returns the failure that ended ctx. It is nil before the end of ctx, and if a signal or the parent context
+// ended ctx.
 func (l *lifetime) failure() error {
 	if cause := context.Cause(l.ctx); cause != context.Cause(l.signals) {
 		return cause

@@ -18,7 +18,7 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// pageConnectTimeout is the timeout of the page's connections.
+// pageConnectTimeout is the maximum time for connecting as the page's user.
 const pageConnectTimeout = 2 * time.Second
 
 // page creates the page. The page opens its connections when there are viewers.

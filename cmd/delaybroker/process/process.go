@@ -38,8 +38,7 @@ type Process struct {
 	spans func() (sent, dropped uint64) // counts the spans; nil without tracing
 }
 
-// Run opens the port of the probes, then starts the parts in the picture from the bottom up, and stops them from the
-// top down.
+// Run opens the port of the probes, starts the parts in the picture, and runs the broker until a signal or a failure.
 //
 //	           SIGINT, SIGTERM                      probes, page
 //	                  │                                   │
@@ -52,11 +51,10 @@ type Process struct {
 //	                  ▼
 //	     0..1 × embedded nats-server, or the one at NATS_URL
 //
-// Any failure ends ctx with its cause. Then everything stops as after a signal. A stop runs the defers below in reverse
-// order:
+// Any failure ends ctx with its cause. Then everything stops as after a signal. A stop has these steps:
 //
-//  1. /readyz returns 503, so that supervisors send no more traffic
-//  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
+//  1. /readyz returns 503
+//  2. the broker drains, for at most DELAY_SHUTDOWN_GRACE
 //  3. the connections close
 //  4. HTTP stops: until then, /healthz shows supervisors that a slow drain is not a hang
 //  5. the embedded server stops, after it has written everything to disk
@@ -138,7 +136,7 @@ func (p *Process) brokerConfig(page bool) broker.Config {
 	return p.Config.Broker
 }
 
-// run runs the broker until ctx ends, and calls announce when it is ready.
+// run runs the broker until ctx ends or the broker fails. It calls announce when the broker is ready.
 func (l *lifetime) run(b *broker.Broker, announce func()) error {
 	l.running.Go(func() {
 		select {
@@ -219,7 +217,8 @@ func (p Process) explainPortInUse(ctx context.Context, err error) error {
 	return fmt.Errorf("%s is in use by %s: %w", p.Config.HTTPAddr, owner, err)
 }
 
-// listenAddress returns the address of the probes, with the port that the system chose if the setting is 0.
+// listenAddress returns the address on which HTTP listens, or "off". If DELAY_HTTP_ADDR has port 0, the address has the
+// port that the system chose.
 func listenAddress(l net.Listener) string {
 	if l == nil {
 		return "off"

@@ -9,8 +9,7 @@ import (
 )
 
 // trace sends a span of each message to the OpenTelemetry collector that the environment names. The returned function
-// sends the last spans before it returns. Without a collector, trace sends nothing. If the environment is invalid, it
-// logs a warning.
+// sends the last spans before it returns. Without a collector, or after an error, which it logs, trace sends nothing.
 func (p *Process) trace() (stop func()) {
 	disabled := func() {}
 	enabled, err := trace.Enabled(os.Getenv)

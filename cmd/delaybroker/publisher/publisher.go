@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// ackTimeout is the timeout of a publish. A refused publish waits that long only if the server's error gets lost.
+	// ackTimeout is the timeout of a publish.
 	ackTimeout = 5 * time.Second
 
 	// storedTimeout is the timeout of the request for the time at which a message was stored. Only the output needs the
 	// answer, so a user waits at most this long.
 	storedTimeout = time.Second
 
-	// maxInFlight is the maximum number of concurrent publishes. Each takes two round trips.
+	// maxInFlight is the maximum number of concurrent publishes.
 	maxInFlight = 64
 )
 
@@ -37,7 +37,9 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	timeForbidden atomic.Bool // the last request of storedTime failed; further requests would fill the server's log
+	// timeForbidden is true if the most recent request of storedTime failed: further requests would fill the server's
+	// log. A missing message is no failure.
+	timeForbidden atomic.Bool
 }
 
 // Published describes a message that was accepted.
@@ -47,7 +49,7 @@ type Published struct {
 	Sequence  uint64    `json:"sequence"`
 	Subject   string    `json:"subject"`
 	Due       time.Time `json:"due"`
-	Estimated bool      `json:"estimated,omitempty"` // due is by the local clock
+	Estimated bool      `json:"estimated,omitempty"` // the local clock determined Due
 	Duplicate bool      `json:"duplicate,omitempty"` // it was already stored, under its Nats-Msg-Id
 }
 
@@ -161,7 +163,7 @@ func (p *Publisher) explainNoStream(ctx context.Context) error {
 }
 
 // storedTime requests the time at which a stream stored a message. It returns false without that time: the user may not
-// request the time, the server does not answer, or a broker has already moved the message out of the intake.
+// request the time, the server does not answer, or a broker has already moved or delivered the message.
 func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
 	if p.timeForbidden.Load() {
 		return time.Time{}, false

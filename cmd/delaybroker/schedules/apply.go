@@ -31,7 +31,7 @@ type Apply struct {
 	File       File
 	Timers     Timers
 	Policy     message.Policy
-	Adopt      bool // take over schedules with another owner
+	Adopt      bool // take over schedules of other sets, or of no set
 	DryRun     bool // change nothing
 	NoRemoval  bool // remove nothing
 	AllowEmpty bool // allow a file without schedules, which removes the whole set
@@ -93,8 +93,8 @@ func (a Apply) staleKeys(ctx context.Context) (keys []scheduleKey, err error) {
 	return keys, nil
 }
 
-// runStep reads a schedule, plans its step and executes it. The publish expects the entry that was read. If another
-// client has replaced that entry meanwhile, or a round has fired, runStep tries again.
+// runStep reads a schedule, plans its step and, unless DryRun is set, executes it. The publish expects the entry that
+// was read. If another client has replaced that entry meanwhile, or a round has fired, runStep tries again.
 func (a Apply) runStep(
 	ctx context.Context, name, target string, plan func(current timer.State, now time.Time) Step,
 ) (r Result) {
@@ -125,7 +125,7 @@ func (a Apply) runStep(
 
 func (p Step) changesEntry() bool { return p.Action == Add || p.Action == Change || p.Action == Remove }
 
-// Good reports whether the schedule matches the file, or would match it after a dry run's plan.
+// Good reports whether the schedule now matches the file. In a dry run it reports whether the step would achieve that.
 func (r Result) Good() bool {
 	return r.Err == nil && r.Action != Leave && (r.Outcome == "" || r.Outcome == timer.Pending ||
 		r.Outcome == timer.Cancelled || r.Outcome == timer.Fired || r.Action == Remove && r.Outcome == timer.NotFound)

@@ -2,31 +2,31 @@
 // of the timers, and changes the entries.
 //
 //	Read     returns a File, or all its problems
-//	Plan     decides about one schedule of the file, by its entry: pure
-//	Removal  decides about one schedule that is no longer in the file, or has ended: pure
+//	Plan     returns the Step for one schedule of the file, without I/O
+//	Removal  returns the Step for one schedule that is no longer in the file, or has ended, without I/O
 //	Apply    reads, plans and changes, for all schedules
 //
 // # Ownership of a schedule
 //
-// A file names its set. All entries of the file have the set in Delay-Owner, in every round. Apply changes and removes
-// only schedules of the set. If a schedule with the same name and target has another owner, Apply reports the schedule
-// and does not change it. With --adopt it takes the schedule over.
+// A file names the set of its schedules. The entry of each round has the set's name in Delay-Owner. Apply changes and
+// removes only schedules of the set. If a schedule with the same name and target is in another set, or in none, Apply
+// reports the schedule and does not change it. With --adopt, Apply takes the schedule over.
 //
 // # Repeated application
 //
 // A second application of the same file must do nothing. Therefore all times in a file are absolute: a first time
-// instead of a delay, and a last time instead of a number of rounds. A number of rounds would start the series again at
-// its end, when no entry has the number of past rounds.
+// instead of a delay, and a last time instead of a number of rounds. After a series has ended, no entry has the number
+// of its past rounds, so an application would start the series again.
 //
-// A change that keeps the interval keeps the phase. With a new phase, a schedule of fifteen minutes that is changed
-// every ten minutes would never fire. A change starts a new series, as a change by hand does: its rounds count from 1
-// again.
+// A change that keeps the interval keeps the times of the rounds. If each change began a new interval, a schedule of
+// fifteen minutes that is changed every ten minutes would never fire. A change starts a new series, as a change by hand
+// does: its rounds count from 1 again.
 //
 // # Concurrent runs
 //
 // Each publish expects the sequence that was read. So if another run or a firing changes the entry first, the server
-// refuses the publish. The refused run reads the entry again, and usually has nothing to change. Two files with one set
-// are like two versions of one file: the later run wins, schedule by schedule.
+// refuses the publish. The refused run reads the entry again, and plans again. Two files with one set are like two
+// versions of one file: the later run wins, schedule by schedule.
 //
 // # Tried and rejected
 //

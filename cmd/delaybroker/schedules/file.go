@@ -24,12 +24,11 @@ const MaxBytes = 4 << 20
 
 // A File is the schedules of one file.
 type File struct {
-	Set       string     // the owner of its schedules, in Delay-Owner
+	Set       string     // the value of Delay-Owner for these schedules
 	Schedules []Schedule // in the order of the file; names are unique
 }
 
-// Read parses a file. If there are problems, the error wraps ErrFile, and has a line for each problem, which begins
-// with the file's name.
+// Read parses a file. If there are problems, the error wraps ErrFile.
 func Read(name string, text []byte, policy message.Policy, now time.Time) (File, error) {
 	r := reader{name: name, policy: policy, now: now}
 	f := r.file(text)
@@ -47,7 +46,7 @@ type reader struct {
 	problems []string
 }
 
-// refuse notes a problem in a line.
+// refuse notes a problem at a line of the file.
 func (r *reader) refuse(line int, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf("%s:%d: %s", r.name, line, fmt.Sprintf(format, args...)))
 }
@@ -148,8 +147,8 @@ func (r *reader) fields(n *yaml.Node, owner string, known []string) (values map[
 
 // keyHints has explanations for unknown keys that a user may expect to exist.
 var keyHints = map[string]string{
-	"rounds": "rounds is only for schedules add: a file is applied repeatedly, and the number of past rounds is " +
-		"unknown; set last instead",
+	"rounds": "rounds is not allowed in a file, only in delaybroker schedules add: a file is applied repeatedly, and " +
+		"the number of past rounds is unknown; set last instead",
 	"<<": "merge keys are not supported: write all keys",
 }
 

@@ -17,7 +17,7 @@ import (
 type Schedule struct {
 	Name, Target string
 	First, Last  time.Time      // zero if the file has none
-	Header       message.Header // the other headers, as a broker parses them
+	Header       message.Header // all headers of the publish, except those for First, Last and the set
 	Body         []byte
 	Line         int
 }
@@ -31,7 +31,7 @@ var keyHeaders = map[string]string{
 	"missed": message.HeaderMissed, "jitter": message.HeaderJitter,
 }
 
-// options are the Delay- headers that a schedule may have, like any message.
+// options are the Delay- headers that the key headers may have.
 var options = []string{
 	message.HeaderExpires, message.HeaderDeliver, message.HeaderTTL, message.HeaderMaxAttempts, message.HeaderRateKey,
 }
@@ -74,7 +74,7 @@ func (r *reader) moment(name string, n *yaml.Node) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		r.refuse(n.Line, "%s %q: want a time with a zone, such as 2026-12-24T18:00:00Z; a file is applied repeatedly, "+
-			"so a duration would begin each time", name, text)
+			"so a duration would begin at each application", name, text)
 	}
 	return t
 }
@@ -117,8 +117,8 @@ func (r *reader) validate(s Schedule) {
 	}
 }
 
-// header returns the headers of a publish that sets the schedule, with the name of the file's set as the owner. First
-// is the time of the first round, or zero for the next time in the table.
+// header returns the headers of a publish that sets the schedule. First is the requested time of the first round, or
+// zero for the next time that every or cron gives.
 func (s Schedule) header(set string, first time.Time) message.Header {
 	h := maps.Clone(s.Header)
 	h[message.HeaderOwner] = []string{set}

@@ -21,12 +21,12 @@ type Action string
 
 // The kinds.
 const (
-	Same   Action = "same"   // no action: the entry matches the file
-	Ended  Action = "over"   // no action: it has no entry, and no further round
-	Add    Action = "add"    // it does not exist
-	Change Action = "change" // its entry differs from the file
-	Remove Action = "remove" // it is in the set, and no longer in the file
-	Leave  Action = "leave"  // no action, although its entry may differ from the file, for the reason in Why
+	Same   Action = "same"   // no action: the entry matches the file, or the set no longer has the schedule to remove
+	Ended  Action = "over"   // no action: the stream has no pending round, and the file gives no further one
+	Add    Action = "add"    // the stream has no pending round
+	Change Action = "change" // the entry differs from the file
+	Remove Action = "remove" // the schedule is no longer in the file, or its last time has passed
+	Leave  Action = "leave"  // no action, although the entry may differ from the file: see Why and Result.Err
 )
 
 // A Difference is one difference between a schedule's entry and the file.
@@ -48,7 +48,8 @@ type Step struct {
 	change store.Change // the change to request
 }
 
-// Plan decides about a schedule of the file, by its entry. With adopt, the set takes over a schedule of another owner.
+// Plan returns the step for a schedule of the file. Current has the schedule's entry. With adopt, the set takes over a
+// schedule of another set, or of none.
 func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now time.Time, adopt bool) Step {
 	step := Step{Name: s.Name, Target: s.Target}
 	want := s.request(f.Set, policy, now)
@@ -84,7 +85,7 @@ func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now t
 	return step.set(f.Set, s, current, phase(want, current, s, now))
 }
 
-// Removal decides about a schedule of the set that is no longer in the file, or whose last time has passed.
+// Removal returns the step for a schedule that is no longer in the file, or whose last time has passed.
 func (f File) Removal(current timer.State, name, target string) Step {
 	step := Step{Action: Remove, Name: name, Target: target}
 	recurring := store.RecurringOf(current.Entry)
@@ -106,7 +107,7 @@ func ownerText(set string) string {
 	return "in the set " + set
 }
 
-// leave returns the step that changes nothing, with the reason.
+// leave returns the step as one that changes nothing, for the given reason.
 func (p Step) leave(why string) Step {
 	p.Action, p.Why = Leave, why
 	return p
@@ -121,9 +122,8 @@ func (p Step) set(owner string, s Schedule, current timer.State, first time.Time
 	return p
 }
 
-// phase returns the first time of a schedule that replaces an entry, or zero for the next time in the table. An
-// unchanged interval keeps its phase. With a new phase, a schedule that is changed more often than it fires would never
-// fire.
+// phase returns the requested time of the first round of a schedule that replaces an entry, or zero for the next time
+// that every or cron gives. The package comment has the reason.
 func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) time.Time {
 	r := current.Entry.Pending
 	switch {
@@ -133,7 +133,7 @@ func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) t
 		return r.Series.First
 	case want.Series.Table.Cron != "" && want.Series.Table.Cron == r.Series.Table.Cron &&
 		want.Series.Table.Zone == r.Series.Table.Zone && !r.Series.Planned.After(now) && r.Due.After(now):
-		return r.Due // the round is due, and waits for its jitter
+		return r.Due // the planned time has passed, and the round waits for the end of its jitter
 	}
 	return time.Time{}
 }
@@ -171,8 +171,9 @@ func differences(want entry.Pending, current timer.State, s Schedule, now time.T
 	return list
 }
 
-// sameFirst reports whether the entry has the first time of the file. If that time is past, only its phase in the
-// interval counts. Without a first time in the file, or with another interval, sameFirst returns true.
+// sameFirst reports whether the entry has the first time of the file, as far as that time matters. A past first time
+// matters only for an interval, whose rounds are at that time plus multiples of the interval. Without a first time in
+// the file, or with another interval, sameFirst returns true.
 func sameFirst(want, stored entry.Pending, s Schedule, now time.Time) bool {
 	every, first := want.Series.Table.Every, stored.Series.First
 	switch {

@@ -27,12 +27,13 @@ func (c natsContext) sourceName(name string) string {
 }
 
 // takeContext reads the context in s.NATSContext, and gives its values to the settings without a value. NATSURL becomes
-// fallback if the context names no server either. It returns the context, which also has values without a setting. If
-// s.NATSContext is empty, takeContext changes nothing. Errors name the variable that has the name of the context. The
-// CLI's *selected* context is ignored: it is a choice for a person's terminal, not for a service.
+// fallback if the context names no server either. The returned context also has the values for which there is no
+// setting. If s.NATSContext is empty, takeContext changes nothing. Variable is the variable whose value is the
+// context's name, for errors. The CLI's *selected* context is ignored: it is a choice for a person's terminal, not for
+// a service.
 //
-// takeContext refuses the keys of a context that [settings.access] does not apply. A connection without such a key
-// would reach another server or another account.
+// takeContext refuses three keys that [settings.access] does not apply. A connection without such a key would reach
+// another server or another account.
 func (s *settings) takeContext(p *problems, variable, fallback string) natsContext {
 	if s.NATSContext == "" {
 		return natsContext{variable: variable}
@@ -98,7 +99,7 @@ func (s settings) withCurrentLogin(cliContext natsContext) settings {
 //
 // The library has no function that only reads a context: it also connects. So it gets a dialer that never dials. A real
 // connection by the library would have three faults. The context would override the environment, a missing credentials
-// file would be retried for ever, and a user without a password would not count as a token, as it does in the CLI.
+// file would be retried for ever, and a user without a password would not count as a token. In the CLI, it does.
 func readContext(name string) (natscontext.Settings, error) {
 	if strings.HasSuffix(name, ".json") {
 		path, err := filepath.Abs(name) // a relative path is a name to the library

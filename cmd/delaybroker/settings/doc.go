@@ -14,7 +14,7 @@
 // # Probable mistakes
 //
 // A variable that may be a misspelt setting causes a warning ([Unknown]): its name begins with DELAY_, or other
-// programs use it for the value of a setting, such as NATS_SERVER. Without the warning, the broker might embed a server
-// although the user named another server. A setting that contradicts another is refused, such as a directory for the
-// embedded server together with NATS_URL.
+// programs use it for the value of a setting, such as NATS_SERVER. The warning explains to such a user why the broker
+// embeds a server. A setting that contradicts another is refused, such as a directory for the embedded server together
+// with NATS_URL.
 package settings

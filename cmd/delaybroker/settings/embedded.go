@@ -65,7 +65,8 @@ func (p *problems) embeddedFile(path string) embedded.File {
 }
 
 // refuseExternal refuses settings of an external server. With DELAY_EMBEDDED_CONFIG, the settings of a user and of TLS
-// are allowed, except NATS_USER and NATS_PASSWORD, which have their own settings. The contexts of links are refused.
+// are allowed, except NATS_USER and NATS_PASSWORD: for these, there are DELAY_EMBEDDED_USER and
+// DELAY_EMBEDDED_PASSWORD. The contexts of links are refused.
 func (s settings) refuseExternal(p *problems) {
 	for _, name := range []string{
 		"NATS_CREDS", "NATS_NKEY", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA",

@@ -19,9 +19,9 @@ func ReadMemory() config.Memory {
 	return config.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
-// ConfigureGC sets the runtime's memory limit and garbage collection to those of [config.Memory.GCSettings]. It does
-// not change a limit from GOMEMLIMIT or a percentage from GOGC. Hold is the maximum number of bytes of messages in
-// memory.
+// ConfigureGC sets the memory limit of the Go runtime and the percentage of its garbage collector to the values of
+// [config.Memory.GCSettings]. It does not change a limit from GOMEMLIMIT or a percentage from GOGC. Hold is the maximum
+// number of bytes of messages in memory.
 func ConfigureGC(m config.Memory, hold int, embedded bool) {
 	limit, percent := m.GCSettings(hold, embedded)
 	if m.Runtime == config.NoLimit {
@@ -51,8 +51,7 @@ func (p *problems) memory(name, value string, m config.Memory, embedded bool) in
 }
 
 // cgroupLimit returns the lowest memory limit of the process's control group and of the group's ancestors, or zero
-// without a limit. Root is the directory of control groups, and self is the file with the process's group. In a
-// container, that group may be the root.
+// without a limit. Root is the directory of control groups, and self is the file with the process's group.
 func cgroupLimit(root, self string) int64 {
 	text, _ := os.ReadFile(self) // without the file, only the root counts
 	lowest := int64(0)

@@ -2,8 +2,8 @@ package settings
 
 import "net"
 
-// ProbeURL returns the URL for probes of a broker with these settings, on its own host. It is empty if HTTP is off, or
-// if the system chooses the port.
+// ProbeURL returns the URL at which a client on the same host probes a broker with these settings. It is empty if HTTP
+// is off, or if the system chooses the port.
 func (c Config) ProbeURL() string {
 	if _, port, err := net.SplitHostPort(c.HTTPAddr); err != nil || port == "0" {
 		return ""
@@ -23,7 +23,8 @@ func ReadProbeURL() (url string, err error) {
 	return probeURL(s.HTTPAddr), p.err()
 }
 
-// PageURL returns the URL of the page of a broker with this listen address, on its own host. It is "off" without HTTP.
+// PageURL returns the URL at which a browser on the same host opens the page of a broker with this listen address. If
+// listen is "off", PageURL returns "off".
 func PageURL(listen string) string {
 	if listen == wordOff {
 		return listen

@@ -41,7 +41,7 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 }
 
 // checkBroker lets the broker check its configuration. It notes each problem with a field under the variable that sets
-// the field, unless that variable already has a problem. Variables are by field.
+// the field, unless that variable already has a problem. The keys of variables are the fields.
 func (p *problems) checkBroker(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
 	_, err := c.Complete()
@@ -108,7 +108,7 @@ func (p *problems) duration(name, value string) time.Duration {
 	return d
 }
 
-// wordOff is the value that disables a setting with a duration.
+// wordOff is the value that disables a setting.
 const wordOff = "off"
 
 // durationOrOff is like duration, for a setting that may be off. It returns zero for off.

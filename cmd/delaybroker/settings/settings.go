@@ -167,7 +167,7 @@ func isSet(name string) bool {
 	return os.Getenv(name) != "" || !strings.HasPrefix(name, envPrefix) && os.Getenv(envPrefix+name) != ""
 }
 
-// Overrides reports which of the settings that a command can read from the streams are set in the environment.
+// Overrides reports which settings the environment sets, among those that a command can also read from the streams.
 func Overrides() inspect.Overrides {
 	return inspect.Overrides{Prefix: isSet("DELAY_PREFIX"), Levels: isSet("DELAY_LEVELS"), Retry: isSet("DELAY_RETRY")}
 }

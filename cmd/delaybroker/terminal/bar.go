@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// barInterval is the interval at which a bar is redrawn.
+// barInterval is the minimum time between two draws of a bar.
 const barInterval = 100 * time.Millisecond
 
 // A Bar is a line on a terminal that shows the progress of a command: "68 of 120 dead letters". A nil Bar shows

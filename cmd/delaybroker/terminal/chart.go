@@ -21,7 +21,7 @@ type Chart struct {
 	width   int // width of the longest bar
 }
 
-// Chart returns an empty chart, scaled to these numbers of messages. If exact is set and no number has an error, the
+// Chart returns an empty chart, scaled to these numbers of messages. If exact is set and every MaxError is zero, the
 // chart has no column ±.
 func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	c := &Chart{width: defaultChartWidth, largest: 1, Sheet: p.Sheet([]Column{

@@ -44,7 +44,7 @@ func (s *Sheet) Add(cells ...any) { s.rows = append(s.rows, Row(cells...)) }
 // Len returns the number of rows.
 func (s *Sheet) Len() int { return len(s.rows) }
 
-// SetFooter sets the last row.
+// SetFooter sets the row below all others.
 func (s *Sheet) SetFooter(cells ...any) { s.footer = Row(cells...) }
 
 // Print writes the sheet to Out.

@@ -28,8 +28,8 @@ func Strings[T ~string](values []T) []string {
 // Milliseconds returns a duration in milliseconds, with three decimals.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Lateness formats a lateness, which may be negative: in milliseconds below ten seconds, and in whole seconds from ten
-// seconds.
+// Lateness formats a lateness, which may be negative: with an absolute value below ten seconds in milliseconds,
+// otherwise in whole seconds.
 func Lateness(d time.Duration) string {
 	if -10*time.Second < d && d < 10*time.Second {
 		return fmt.Sprintf("%.1f ms", Milliseconds(d))
