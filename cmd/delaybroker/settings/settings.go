@@ -79,7 +79,7 @@ type settings struct {
 	Journal         string `envconfig:"DELAY_JOURNAL" default:"off" field:"Journal" word:"off" desc:"time for which records of deliveries are kept, such as 7d, for delaybroker journal and where; or off"`
 	JournalBytes    string `envconfig:"DELAY_JOURNAL_BYTES" default:"1GiB" field:"JournalBytes" desc:"maximum size of the records of DELAY_JOURNAL; above it, the oldest are removed early"`
 	Timers          string `envconfig:"DELAY_TIMERS" default:"auto" field:"Timers" desc:"auto creates the stream of named timers, and starts without it if that fails; on does not start without it; off does not create it. An existing stream is always served"`
-	TimerHistory    string `envconfig:"DELAY_TIMER_HISTORY" default:"1m" field:"TimerHistory" word:"none" desc:"time for which the state of an ended timer is kept, or none"`
+	TimerHistory    string `envconfig:"DELAY_TIMER_HISTORY" default:"1m" field:"TimerHistory" word:"none" desc:"time for which the state of an ended timer is kept; none keeps no state"`
 	ReplyPrefixes   string `envconfig:"DELAY_REPLY_PREFIXES" field:"ReplyPrefixes" desc:"prefixes of reply subjects, comma separated, that requests about timers may have in addition to _INBOX and _R_"`
 	Memory          string `envconfig:"DELAY_MEMORY" default:"auto" field:"HoldBytes" desc:"maximum size of the messages in the broker's memory, such as 64MiB; auto derives it from the memory limit of the process; without a limit, auto is 256MiB, or 128MiB with an embedded server"`
 	Targets         string `envconfig:"DELAY_TARGETS" field:"Targets" desc:"allowed target subjects, comma separated, with wildcards; by default all"`
@@ -90,7 +90,7 @@ type settings struct {
 	StreamReplicas  string `envconfig:"DELAY_STREAM_REPLICAS" default:"auto" field:"Replicas" word:"auto" desc:"copies of each new stream: 1 to 5, or auto (3 in a cluster, otherwise 1)"`
 	Provision       string `envconfig:"DELAY_PROVISION" default:"create" desc:"create creates missing streams, and changes the subjects and bounds of existing ones; verify only checks that the streams exist"`
 	MaxOwners       string `envconfig:"DELAY_MAX_OWNERS" default:"3" field:"MaxOwners" desc:"maximum number of instances that own lanes; further ones stand by"`
-	Instance        string `envconfig:"DELAY_INSTANCE" field:"Instance" desc:"unique name of this instance, the same after each restart, with which it resumes immediately after a crash; by default made from the host name and DELAY_HTTP_ADDR, or from the host name and DELAY_EMBEDDED_DIR"`
+	Instance        string `envconfig:"DELAY_INSTANCE" field:"Instance" desc:"unique name of this instance, the same after each restart, with which it resumes immediately after a crash; by default made from the host name and DELAY_HTTP_ADDR, or DELAY_EMBEDDED_DIR if the broker embeds a server"`
 	JSDomain        string `envconfig:"DELAY_JS_DOMAIN" field:"JSDomain" desc:"JetStream domain, if JetStream is behind a leaf node"`
 	InboxPrefix     string `envconfig:"DELAY_INBOX_PREFIX" desc:"prefix of the subjects on which the broker receives answers; by default the context's, or _INBOX"`
 	HTTPAddr        string `envconfig:"DELAY_HTTP_ADDR" desc:"off, or the address of the page and of /healthz, /readyz, /status and /metrics"`
