@@ -117,7 +117,7 @@ func (s Spec) checkRisks(d *drifts, cfg jetstream.StreamConfig) {
 		"storage is %s: pending messages do not survive a restart of the server", cfg.Storage)
 	d.check(cfg.PersistMode == jetstream.AsyncPersistMode, lessDurable,
 		"persist_mode is async: a crash of the server loses the messages acknowledged last; want default")
-	d.check(cfg.DenyDelete, permanentWarning,
+	d.check(s.Kind != Timers && cfg.DenyDelete, permanentWarning,
 		"deny_delete is set: delivered messages behind an undelivered message cannot be "+
 			"removed, and come again after a crash; want it off")
 	d.check(s.Kind == Timers && cfg.AllowAtomicPublish, warning,

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"encoding/hex"
 	"unicode"
 	"unicode/utf8"
@@ -27,8 +28,8 @@ type Body struct {
 // RenderBody renders the beginning of a body, at most limit bytes. It always renders a hex dump, and also text if this
 // beginning is text. If limit is below one, the limit is MaxBody.
 //
-// A body is untrusted. The rendered text contains no control characters except newline, carriage return and tab, and no
-// characters that reorder their neighbours. It is not escaped for HTML.
+// A body is untrusted. The rendered text contains no control characters except newline, carriage return before a
+// newline, and tab, and no characters that reorder their neighbours. It is not escaped for HTML.
 func RenderBody(body []byte, limit int) Body {
 	if limit < 1 {
 		limit = MaxBody
@@ -70,9 +71,9 @@ func isText(b []byte) bool {
 	if !utf8.Valid(b) {
 		return false
 	}
-	for _, r := range string(b) {
+	for i, r := range string(b) {
 		switch {
-		case r == '\n', r == '\r', r == '\t':
+		case r == '\n', r == '\t', r == '\r' && bytes.HasPrefix(b[i:], []byte("\r\n")):
 		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
 			return false
 		}

@@ -14,6 +14,7 @@ func TestRenderBody(t *testing.T) {
 		cut   bool // want Truncated
 	}{
 		"empty":              {"", 0, Body{}, false},
+		"carriage return":    {"real\rfake", 0, Body{Size: 9, Shown: 9, Dumped: 9}, false},
 		"text":               {"a\tb\r\nü👩‍👧", 0, Body{Size: 18, Shown: 18, Dumped: 18, Text: "a\tb\r\nü👩‍👧"}, false},
 		"bytes":              {"\xff\xfe", 0, Body{Size: 2, Shown: 2, Dumped: 2}, false},
 		"a zero":             {"a\x00b", 0, Body{Size: 3, Shown: 3, Dumped: 3}, false},

@@ -38,13 +38,19 @@ type Decision struct {
 	Skipped int       // number of missed occurrences that do not fire, at most maxCounted
 }
 
-// Round returns the round with the given number and planned time. Its jitter is the same on every instance.
+// Round returns the round with the given number and planned time. Its jitter is the same on every instance. The round is
+// due before the next planned time, even if a clock change has shortened the time between the two.
 func (t Table) Round(s Series, number int, planned time.Time) Round {
 	r := Round{Number: number, Planned: planned, Due: planned}
-	if t.Jitter > 0 {
+	if limit := t.Jitter; limit > 0 {
+		if t.spec != nil {
+			if next := t.spec.nextTime(planned); !next.IsZero() {
+				limit = min(limit, next.Sub(planned))
+			}
+		}
 		h := fnv.New64a()
 		_ = binary.Write(h, binary.BigEndian, [2]uint64{s.ID, uint64(number)})
-		jitter := time.Duration(h.Sum64() % uint64(t.Jitter))
+		jitter := time.Duration(h.Sum64() % uint64(limit))
 		r.Due = planned.Add(jitter.Truncate(time.Millisecond))
 	}
 	return r

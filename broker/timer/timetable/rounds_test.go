@@ -96,6 +96,27 @@ func TestJitter(t *testing.T) {
 	}
 }
 
+// TestJitterAtClockChange: on the day on which the clock skips the hour from two to three, the rounds of one and three
+// o'clock are an hour apart. Each round is due before the next planned time, and no round is missed.
+func TestJitterAtClockChange(t *testing.T) {
+	table, err := Parse(Settings{Cron: "0 0 1,3 * * *", Zone: "Europe/Berlin", Jitter: "1h59m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
+	three := one.Add(time.Hour)
+	for id := range uint64(100) {
+		s := Series{ID: id, First: one}
+		r := table.Round(s, 1, one)
+		if r.Due.Before(one) || !r.Due.Before(three) {
+			t.Errorf("series %d: the round is due at %s, want a time from %s to %s", id, r.Due, one, three)
+		}
+		if d := table.Decide(s, r, r.Due); !d.Fire || d.Skipped != 0 || !d.Next.Planned.Equal(three) {
+			t.Errorf("series %d: %+v, want a round that fires, and the next at %s", id, d, three)
+		}
+	}
+}
+
 // TestJitteredRoundIsInTime: a round is missed when the next round is due, and not at the planned time of the next
 // round: with jitter, the round itself may be due just before. The next round is the first round that is not due yet.
 func TestJitteredRoundIsInTime(t *testing.T) {

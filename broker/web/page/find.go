@@ -26,8 +26,8 @@ type SearchResult struct {
 	Trouble []string                 `json:"trouble"` // the parts of the search that failed, each with the reason
 }
 
-// partTimeout is the timeout of one part of a search.
-const partTimeout = questionTimeout / 3
+// partTimeout is the timeout of each of the four parts of a search.
+const partTimeout = questionTimeout / 4
 
 // find searches the lanes, the timers and the dead letters. If one part fails, find returns the results of the others.
 func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
