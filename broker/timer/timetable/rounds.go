@@ -38,8 +38,8 @@ type Decision struct {
 	Skipped int       // number of missed occurrences that do not fire, at most maxCounted
 }
 
-// Round returns the round with the given number and planned time. Its jitter is the same on every instance. The round is
-// due before the next planned time, even if a clock change has shortened the time between the two.
+// Round returns the round with the given number and planned time. Its jitter is the same on every instance. The round
+// is due before the next planned time, even if a clock change has shortened the time between the two.
 func (t Table) Round(s Series, number int, planned time.Time) Round {
 	r := Round{Number: number, Planned: planned, Due: planned}
 	if limit := t.Jitter; limit > 0 {
