@@ -8,12 +8,12 @@ import (
 
 func at(n int) time.Time { return base.Add(time.Duration(n)) }
 
-// bodies are bodies of a loop over Advance that use the wheel.
+// bodies are bodies of a loop over Advance.
 var bodies = []struct {
 	name string
 	body func(t *testing.T, w *Wheel[int], handles []Handle, v int) bool
-	got  []int // the values that an Advance to 3 ns yields; the wheel has the values 0 to 4, due at 0 to 4 ns
-	rest []int // the values that the next Advance yields
+	got  []int // the values that the loop gets from Advance(at(3)); the wheel has the values 0 to 4, due at(0) to at(4)
+	rest []int // the values that Advance(at(9)) then yields
 }{
 	{
 		name: "breaks",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestNoAllocation: once the wheel has reached its maximum size, no operation allocates.
+// TestNoAllocation: under a steady load, the wheel stops allocating.
 func TestNoAllocation(t *testing.T) {
 	const pending = 1000
 	w := New[int]()
@@ -32,7 +32,7 @@ func TestNoAllocation(t *testing.T) {
 	w.check(t)
 }
 
-// TestRemovedAreSweptOut: any number of additions and removals takes bounded memory, even without an Advance.
+// TestRemovedAreSweptOut: a bounded number of items of removed entries stays in the wheel, even without an Advance.
 func TestRemovedAreSweptOut(t *testing.T) {
 	w := New[int]()
 	w.Add(base, 1)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A model is a wheel with a sorted slice of its entries, which predicts the results of the wheel.
+// A model predicts the results of a wheel from a sorted slice of the same entries.
 type model struct {
 	t       testing.TB
 	wheel   *Wheel[int]
 	now     time.Time
 	entries []modelEntry // by due time, then insertion
-	handles []Handle     // by value, including entries that have left the wheel
+	handles []Handle     // the index is the entry's value; includes entries that have left the wheel
 	input   []byte       // the input that is not read yet
 	rand    *rand.Rand   // has the same seed for each input
 }
@@ -46,8 +46,8 @@ func FuzzWheel(f *testing.F) {
 	f.Fuzz(run)
 }
 
-// run performs the operations that the input encodes. Each operation checks the whole wheel, so run ignores the end of
-// a long input.
+// run performs the operations that the input encodes, and checks the whole wheel after each. That is slow, so run reads
+// at most 600 bytes.
 func run(t *testing.T, input []byte) {
 	input = input[:min(len(input), 600)]
 	m := &model{t: t, wheel: New[int](), now: base, input: input, rand: rand.New(rand.NewPCG(1, 2))}
@@ -95,7 +95,7 @@ func (m *model) read() byte {
 	return b
 }
 
-// due returns a time at one of the distances that matter to the wheel, from one nanosecond to beyond its range.
+// due decodes a time: near m.now, years away, or near or beyond an end of the wheel's range.
 func (m *model) due(b byte) time.Time {
 	n := time.Duration(b >> 4)
 	switch b % 16 {

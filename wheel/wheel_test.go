@@ -39,7 +39,7 @@ var year9999 = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
 // dueTimes are due times, with the times at which their entries fire.
 var dueTimes = []struct {
 	name string
-	from time.Time // of an Advance before Add
+	from time.Time // the due time of an earlier entry, to which the edge moves
 	due  time.Time
 	want time.Time // zero if the entry never fires
 }{
@@ -70,6 +70,7 @@ func TestDueToTheNanosecond(t *testing.T) {
 	for _, tt := range dueTimes {
 		t.Run(tt.name, func(t *testing.T) {
 			w := New[string]()
+			w.Add(tt.from, "earlier")
 			fired(w, tt.from)
 			h := w.Add(tt.due, "v")
 			w.check(t)
@@ -142,7 +143,7 @@ func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	}
 }
 
-// TestHandleAfterReuse: a handle identifies only its own entry, even if the cell has a new entry.
+// TestHandleAfterReuse: a handle identifies only its own entry, even if a new entry uses the same cell of the slab.
 func TestHandleAfterReuse(t *testing.T) {
 	w := New[int]()
 	a := w.Add(base, 1)
@@ -150,7 +151,7 @@ func TestHandleAfterReuse(t *testing.T) {
 	w.checkRemove(t, Handle{}, false)
 	b := w.Add(base, 2)
 	if got, want := b.cell, a.cell; got != want {
-		t.Fatalf("cell: got %d, want the used one, %d", got, want)
+		t.Fatalf("cell: got %d, want the freed one, %d", got, want)
 	}
 	if a == b {
 		t.Error("two entries have one handle")
