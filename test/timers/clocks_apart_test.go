@@ -21,7 +21,7 @@ import (
 
 // This file tests servers whose clocks differ: see package leader.
 
-// apart returns the offset of the clock of a stream's leader from the true time.
+// apart returns how far the clock of a stream's leader is ahead of the true time.
 type apart func(stream string) time.Duration
 
 // startApart runs a broker for which the clocks of the streams' leaders differ.
@@ -109,8 +109,8 @@ func (c *skewedConn) Read(p []byte) (int, error) {
 }
 
 // TestClocksOfServersApart: the leaders' clocks differ by a second or two. No message is early by the clock of the
-// stream in which it is due. By the true time, its lateness is the difference between that clock and the clock that
-// stamped its due time. The number of streams on its way does not matter. Each message arrives once.
+// stream in which it is due. By the true time, its lateness is the difference between the clock that
+// stamped its due time and that clock, so a message may be early. The number of streams on its way does not matter. Each message arrives once.
 func TestClocksOfServersApart(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

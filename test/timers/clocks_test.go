@@ -112,7 +112,7 @@ func TestVerbsByTheServersClock(t *testing.T) {
 			due(moveTo(key, 0, latest), latest)
 			if a, err := c.Timers.Do(t.Context(), moveTo(key, 0, latest.Add(time.Second))); err == nil ||
 				!strings.Contains(err.Error(), "DELAY_MAX_DELAY") {
-				t.Errorf("%s is moved too far: %+v, %v", key, a, err)
+				t.Errorf("a move of %s beyond the maximum delay returns %+v, %v", key, a, err)
 			}
 		}
 	})
@@ -170,8 +170,7 @@ func TestApplyByTheServersClock(t *testing.T) {
 	})
 }
 
-// TestNothingWithoutTheServersClock: if no leader reports its time, the client carries out no request, and the error
-// has the reason.
+// TestNothingWithoutTheServersClock: if no leader reports its time, a move times out and changes nothing.
 func TestNothingWithoutTheServersClock(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -185,7 +184,7 @@ func TestNothingWithoutTheServersClock(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if a, err := c.Timers.Do(ctx, w); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("it is %+v, %v", a, err)
+			t.Errorf("the move returns %+v, %v; want %v", a, err, context.DeadlineExceeded)
 		}
 		checkLast(c.Client, "delaytimer.k.orders.x", g)
 	})

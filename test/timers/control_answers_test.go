@@ -19,7 +19,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// dropAcks returns a client that loses the answers to its next lose publishes.
+// dropAcks returns a client whose publishes are stored. While lose is positive, each publish decrements lose and gets no
+// answer.
 func dropAcks(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
 	timers := harness.CopyTimers(c.Timers)
 	timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
@@ -33,8 +34,8 @@ func dropAcks(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
 	return &harness.TimerClient{Client: c.Client, Timers: timers}
 }
 
-// TestLostAcknowledgements: the stream stored a change, and its acknowledgement was lost. The outcome is still
-// cancelled, moved, fired or set, and not conflict, even if the timer has fired since.
+// TestLostAcknowledgements: the stream stores a change, and the acknowledgement is lost. The client still gets the
+// outcome of its change, and not conflict, even if the timer has fired when the client reads the outcome.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
@@ -74,7 +75,7 @@ func TestLostAcknowledgements(t *testing.T) {
 		lose.Store(1)
 		c.Check(w, timer.Fired, 0)
 		w.Header = message.Header{"Delay-For": {"10m"}}
-		c.Check(w, timer.Conflict, 0) // until after the firing
+		c.Check(w, timer.Conflict, 0) // the outcome of the first set is still the last entry
 		time.Sleep(2 * time.Minute)
 		lose.Store(1)
 		first := c.Check(w, timer.Pending, 0)
@@ -85,8 +86,9 @@ func TestLostAcknowledgements(t *testing.T) {
 	})
 }
 
-// TestExtraDeliveryBecomesMove: the publish of a series' extra delivery finds no leader. Then a plain timer replaces
-// the series, and another plain timer replaces the first. Only the last timer fires.
+// TestExtraDeliveryBecomesMove: a client fires a series, and the publish finds no leader. Then a plain timer replaces
+// the series, and another plain timer replaces the first. The client's retry fires the second plain timer, and nothing
+// else.
 func TestExtraDeliveryBecomesMove(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -136,8 +138,8 @@ func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
 // refusedAsLast is the server's answer to a publish that expects another last sequence.
 var refusedAsLast = jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Code: jsapi.CodeWrongLast, Status: 400}}
 
-// TestRefusedByOldLeader: a deposed leader refuses a change that the new leader may have stored. The outcome is
-// correct, even if another client has replaced the entry since, and the change is stored once.
+// TestRefusedByOldLeader: a new leader has stored a change, but the client gets the refusal of a deposed leader. The
+// outcome is correct, even though another client has stored a later entry, and the change is published once.
 func TestRefusedByOldLeader(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -197,10 +199,10 @@ func TestRefusedByOldLeader(t *testing.T) {
 					}
 					a := c.Check(w, want, generation)
 					if verb != timer.Cancel && a.Generation <= g {
-						t.Errorf("%s under a %s: generation %d of %d", verb, header, a.Generation, g)
+						t.Errorf("%s, with a later %s: generation %d, want above %d", verb, header, a.Generation, g)
 					}
 					if published != 1 {
-						t.Errorf("%s under a %s: published %d times", verb, header, published)
+						t.Errorf("%s, with a later %s: published %d times, want once", verb, header, published)
 					}
 				}
 			}
@@ -230,8 +232,8 @@ func TestRefusedUntilTimeout(t *testing.T) {
 	})
 }
 
-// TestSilenceIsUnknown: if no entry shows whether a request was stored before the last entry, the outcome is unknown.
-// If the stream refused the request, the result is an error.
+// TestSilenceIsUnknown: if a change gets no answer, and no entry shows whether the stream stored the change, the outcome
+// is unknown. An invalid request is refused with an error.
 func TestSilenceIsUnknown(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -244,12 +246,12 @@ func TestSilenceIsUnknown(t *testing.T) {
 		lose.Store(1)
 		go func() {
 			time.Sleep(500 * time.Millisecond)
-			set() // the stream stores this set instead of the cancel
+			set() // replaces the stored cancel, which the broker then removes
 		}()
 		c.Check(harness.NewChange(timer.Cancel, "k", g), timer.Unknown, 0)
 		g = set()
 		lose.Store(1)
-		c.Check(harness.NewChange(timer.Fire, "k", g), timer.Unknown, 0) // the timer ends, and keeps no entry
+		c.Check(harness.NewChange(timer.Fire, "k", g), timer.Unknown, 0) // the timer fires, and its entries are removed
 		g = set()
 		lose.Store(1000)
 		started := time.Now()

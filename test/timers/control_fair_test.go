@@ -52,7 +52,7 @@ func sendTogether(c *harness.Client, n int, subject, body string) (answers func(
 }
 
 // TestFutureGenerationIsUnknown: for a generation above the last sequence of the stream, the outcome is immediately
-// "unknown". Many such requests together cause only a few requests to JetStream.
+// "unknown". Each such request causes at most three requests to JetStream.
 func TestFutureGenerationIsUnknown(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestFutureGenerationIsUnknown(t *testing.T) {
 			}
 		}
 		if n := asked.Load() - before; n > 3*3*many {
-			t.Errorf("%d requests caused %d requests to JetStream, want three for each", 3*many, n)
+			t.Errorf("%d requests caused %d requests to JetStream, want at most three for each", 3*many, n)
 		}
 		var got store.Answer
 		c.CallService(&got, "delayctl.timer.cancel.k.orders.x", "")
@@ -90,7 +90,7 @@ func TestFutureGenerationIsUnknown(t *testing.T) {
 }
 
 // TestTenantsTakeTurns: JetStream does not answer the reads for one tenant's requests, about one timer or many. The
-// service answers another tenant immediately. It refuses the first tenant's requests after their maximum wait.
+// service answers another tenant immediately. It refuses all requests of the first tenant within five seconds.
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -124,13 +124,13 @@ func TestTenantsTakeTurns(t *testing.T) {
 			t.Errorf("the answers to %d requests about one timer are %v", many, got)
 		}
 		if got := lists(); got["429"] != many-1 || got["503"] != 1 {
-			t.Errorf("the answers to %d lists are %v, want one without an answer of JetStream", many, got)
+			t.Errorf("the answers to %d lists are %v, want 503 for one, and 429 for the others", many, got)
 		}
 	})
 }
 
 // TestManyConcurrentCancels: hundreds of clients cancel timers concurrently. Each client gets the outcome. If the queue
-// is full, the service refuses a request as busy, and the request changes nothing.
+// is full, the service refuses further requests as busy.
 func TestManyConcurrentCancels(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestManyConcurrentCancels(t *testing.T) {
 		silent.Store(true)
 		const waiting, working = 2048, 48
 		var all []func() map[string]int
-		for range 6 { // the service would not receive larger groups in time
+		for range 6 { // the service would drop requests of a larger group
 			all = append(all, sendTogether(c, 400, "delayctl.timer.cancel.k.orders.x", ""))
 			synctest.Wait()
 		}
@@ -177,8 +177,8 @@ func TestManyConcurrentCancels(t *testing.T) {
 	})
 }
 
-// TestOneFilterForEachScan: no list creates a consumer for which the server counts the pending messages filter by
-// filter. Lists have the timers below a target in the order of their sets, on pages of any length.
+// TestOneFilterForEachScan: each consumer that a list creates has one filter subject. Lists have the timers of a target
+// and below it, sorted by generation, on pages of any length.
 func TestOneFilterForEachScan(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -253,7 +253,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 		defer mu.Unlock()
 		slices.Sort(scans)
 		if got := fmt.Sprint(slices.Compact(scans)); got != "[delaytimer.*.orders delaytimer.*.orders.>]" {
-			t.Errorf("the scans are of %s", got)
+			t.Errorf("the consumers have the filters %s", got)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestControlServiceOfSeries checks the requests about a series, and the deliveries. A move, cancel or extra firing of
-// one round does not change the times of the following rounds.
+// TestControlServiceOfSeries checks the requests about a series, and the deliveries. An extra firing and a pause do not
+// change the times of the following rounds.
 func TestControlServiceOfSeries(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 		}
 		checkListsSeries(t, c)
 		ask("resume", `{"word":"w"}`, timer.Pending, 0)
-		at(75 * time.Minute) // one missed round, and the round at 70m
+		at(75 * time.Minute) // a missed round has fired at 65m, and the next round at 70m
 		ask("retime", `{"every":"1h","until":"`+start.Add(80*time.Minute).Format(time.RFC3339)+`","rounds":7}`,
 			timer.Moved, 80*time.Minute)
 		at(145 * time.Minute)

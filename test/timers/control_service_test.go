@@ -34,7 +34,7 @@ func checkLast(c *harness.Client, subject string, generation uint64) {
 	}
 }
 
-// TestControlService checks each verb of the service, its outcomes, and the deliveries.
+// TestControlService checks the service's answers to get, cancel, move and fire, and the deliveries.
 func TestControlService(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestControlService(t *testing.T) {
 	})
 }
 
-// TestControlRefusals: each bad request is refused with a code and a sentence, and changes nothing.
+// TestControlRefusals: each bad request is refused with the code 400, and changes nothing.
 func TestControlRefusals(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -178,7 +178,7 @@ func TestServiceAnswersInboxesOnly(t *testing.T) {
 			t.Error("an answer of the service has purged the level")
 		}
 		if len(log.Lines()) == 0 {
-			t.Error("the log does not have the reason")
+			t.Error("no log line names DELAY_REPLY_PREFIXES")
 		}
 		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
 		var got store.Answer
@@ -217,7 +217,7 @@ func TestControlWithInstances(t *testing.T) {
 		got := make(map[string]int)
 		for _, a := range answers.Arrivals() {
 			if !strings.Contains(a.Body, `"outcome":"cancelled"`) {
-				t.Errorf("it says %s", a.Body)
+				t.Errorf("a cancel is answered %s", a.Body)
 			}
 			got[a.Subject]++
 		}

@@ -20,8 +20,8 @@ func moveTo(key string, generation uint64, until time.Time) store.Change {
 	return w
 }
 
-// TestVerbsWithBrokerAndWithout checks each outcome of each verb, and the later deliveries, with a running broker and
-// without a broker.
+// TestVerbsWithBrokerAndWithout checks outcomes of get, cancel, move and fire, and the later deliveries, with a running
+// broker and without a broker.
 func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
@@ -82,7 +82,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 			c.Check(moveTo("fired", 0, until), timer.TooLate, 0)
 			c.Check(harness.NewChange(timer.Fire, "fired", 0), timer.TooLate, 0)
 			if a := c.Check(harness.NewChange(timer.Get, "fired", 0), timer.Fired, 0); a.Delivery != entry.Delivered {
-				t.Errorf("the timer became %q", a.Delivery)
+				t.Errorf("the delivery of the fired timer is %q", a.Delivery)
 			}
 			if down {
 				harness.StartBroker(t, s, cfg)
@@ -102,8 +102,8 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	}
 }
 
-// TestOutcomeAfterReplacement: the service finds the outcome of a generation, even if another client has replaced its
-// firing or cancel by an entry without an expectation.
+// TestOutcomeAfterReplacement: a request about a generation gets the outcome of that generation, even if another client
+// has set the timer again over its firing, outcome or cancel.
 func TestOutcomeAfterReplacement(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -193,7 +193,7 @@ func TestMoveKeepsMessageID(t *testing.T) {
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m", "Nats-Msg-Id", "mine").Sequence
 		until := time.Now().Add(20 * time.Minute)
 		if a := c.Check(moveTo("k", g, until), timer.Moved, 0); a.Generation <= g {
-			t.Errorf("the timer has the generation %d, before the move %d", a.Generation, g)
+			t.Errorf("after the move, the timer has the generation %d, want above %d", a.Generation, g)
 		}
 		harness.CheckExactly(t, in, until, 0)
 		if got := in.Arrivals()[0].Header.Get("Delay-Msg-Id"); got != "mine" {
@@ -202,8 +202,8 @@ func TestMoveKeepsMessageID(t *testing.T) {
 	})
 }
 
-// TestListShowsLastEntries: without a broker, the stream keeps entries that were replaced, moved or cancelled. No page
-// has these entries, and no bulk request changes them.
+// TestListShowsLastEntries: without a broker, the stream keeps replaced entries. A page has only the last entry of each
+// timer, and a bulk request changes only pending timers.
 func TestListShowsLastEntries(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -243,8 +243,8 @@ func TestListShowsLastEntries(t *testing.T) {
 	})
 }
 
-// TestBulk: the first page fixes the last sequence of a bulk request. A repeated page moves no timer twice, and the
-// request does not change timers that do not match.
+// TestBulk: a repeated page of a bulk request moves no timer twice. The request does not change timers that do not
+// match.
 func TestBulk(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -273,7 +273,7 @@ func TestBulk(t *testing.T) {
 		for pages := 1; ; pages++ {
 			d, err := c.Timers.Bulk(ctx, b)
 			natstest.NoError(t, err)
-			again, err := c.Timers.Bulk(ctx, b) // the first answer was lost
+			again, err := c.Timers.Bulk(ctx, b) // as after a lost answer
 			if err != nil || pages < 3 && again.Matched > 20 || pages == 3 && again.Matched > 0 {
 				t.Errorf("page %d repeated returns %+v, %v", pages, again, err)
 			}

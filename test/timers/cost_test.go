@@ -71,7 +71,7 @@ func oneHopConfig(t *testing.T) broker.Config {
 }
 
 // TestOperationsOfTimers: from its marker until its entries are removed, a timer costs four publishes (the marker, the
-// claim, the delivery and the outcome) and two deletes. One read serves many timers.
+// claim, the delivery and the outcome) and two deletes. One request for copies serves many timers.
 func TestOperationsOfTimers(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
@@ -90,7 +90,7 @@ func TestOperationsOfTimers(t *testing.T) {
 }
 
 // TestOperationsOfRounds: a round costs three publishes (its claim, which is the next round, the delivery, and the
-// marker of the next round) and one delete. One read serves many rounds.
+// marker of the next round) and one delete. One request for copies serves many rounds.
 func TestOperationsOfRounds(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -107,8 +107,8 @@ func TestOperationsOfRounds(t *testing.T) {
 	})
 }
 
-// TestOperationsOfCancels: a cancel costs its publish, a copy and one delete. The marker of the timer cost another copy
-// before. The stream keeps the cancel for DELAY_TIMER_HISTORY. Then the sweep removes the cancel with one read.
+// TestOperationsOfCancels: a cancel costs its publish, a copy and one delete. If the timer has a marker, the marker has
+// cost another copy. The stream keeps the cancel for DELAY_TIMER_HISTORY. Then the sweep removes the cancel with one read.
 func TestOperationsOfCancels(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {
@@ -163,7 +163,7 @@ func TestTimersWithoutReplicas(t *testing.T) {
 	})
 }
 
-// TestTimersDuringBackoff: the longer the replicas refuse the requests, the longer are the pauses between two requests.
+// TestTimersDuringBackoff: while replicas refuse its requests, the broker pauses these requests.
 // Timers that become due in a pause are read from the leader, and arrive exactly at their due times.
 func TestTimersDuringBackoff(t *testing.T) {
 	t.Parallel()
@@ -224,7 +224,7 @@ func TestDueTimersAskNothing(t *testing.T) {
 		c.Publish("delaytimer.series.orders.x", "body", "Delay-Every", "1m")
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		due := time.Now().Add(time.Minute) // also until after the third round
+		due := time.Now().Add(time.Minute) // the third round of the series is also due then
 		for i := range 20 {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due.UTC().Format(time.RFC3339Nano))
 		}

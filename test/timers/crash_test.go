@@ -28,15 +28,15 @@ type crash struct {
 // A way is a scene: a client sets a timer, a broker crashes, and another broker starts. All times count from the set.
 type way struct {
 	name   string
-	wait   time.Duration // the delay of the timer
-	mute   string        // prefix of the API subjects of the requests that get no answer
-	passes int64         // number of these requests that get an answer before
-	from   time.Duration // time from which these requests get no answer
-	until  time.Duration // time of the crash; if negative, the crash is before the set
-	then   func(c *harness.Client, g uint64)
-	back   time.Duration // time of the start of the next broker, directly after then
+	wait   time.Duration                     // the delay of the timer
+	mute   string                            // prefix of the API subjects of the requests that get no answer
+	from   time.Duration                     // time until which these requests get an answer
+	passes int64                             // number of these requests after from that still get an answer
+	until  time.Duration                     // time of the crash; if negative, the crash is before the set
+	back   time.Duration                     // time of the start of the next broker
+	then   func(c *harness.Client, g uint64) // called at back, before that start
 	change func(*broker.Config)
-	expect []time.Duration // times of the deliveries, of which a stream stores one
+	expect []time.Duration // times at which the broker sends the message, which the target's stream stores once
 }
 
 const crashed = "delaytimer.k.orders.x"
@@ -137,7 +137,7 @@ func TestCrashesMatchDocument(t *testing.T) {
 	natstest.NoError(t, err)
 	_, table, _ := strings.Cut(string(text), "TestTimerCrashes tests each row.\n//\n")
 	table, _, _ = strings.Cut(table, "\n//\n")
-	rows := strings.Split(table, "\n")[1:] // without the two rows of the head
+	rows := strings.Split(table, "\n")[1:] // without the head
 	var acted []string
 	for _, c := range crashes {
 		acted = append(acted, fmt.Sprintf("//\t%-44s %s", c.after, c.recovery))

@@ -13,7 +13,7 @@ import (
 
 const debounced = "delaytimer.k.orders.x"
 
-// debounce sets the timer at these times after the start of the test, and returns the last generation.
+// debounce sets the timer at these times after start, and returns the last generation.
 func debounce(
 	c *harness.Client, start time.Time, wait, most string, times ...time.Duration,
 ) (generation uint64) {
@@ -25,8 +25,8 @@ func debounce(
 	return generation
 }
 
-// checkDebounced expects one more message at a time after the start of the test, with the body of the last set, and no
-// entry of the run.
+// checkDebounced expects count messages one nanosecond before due, one more message with this body at due, and no entry
+// three minutes later.
 func checkDebounced(t *testing.T, c *harness.Client, in *harness.Inbox, due time.Time, count int, body string) {
 	t.Helper()
 	harness.CheckExactly(t, in, due, count)
@@ -38,8 +38,7 @@ func checkDebounced(t *testing.T, c *harness.Client, in *harness.Inbox, due time
 	c.CheckNoDead()
 }
 
-// TestDebounce: each set of a run postpones the timer, at most until Delay-Max-Wait after the first set. The worker
-// computes the run from its memory. If a set has a marker, the worker may have to read the run in the stream.
+// TestDebounce: each set of a run postpones the timer, at most until Delay-Max-Wait after the first set.
 func TestDebounce(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -171,7 +170,7 @@ func startOneOrTwo(t *testing.T, s *natstest.Server, cfg broker.Config, two bool
 	return harness.StartBroker(t, s, cfg)
 }
 
-// TestDebounceAfterItsFiring: the firing of the timer ends the run, even before the delivery.
+// TestDebounceAfterItsFiring: the firing of the timer ends the run. A set one nanosecond later begins the next run.
 func TestDebounceAfterItsFiring(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {

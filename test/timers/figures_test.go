@@ -11,8 +11,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerStatus: the status has the number of pending timers, with or without markers, and the lateness of the fired
-// timers.
+// TestTimerStatus: the status has the number of pending timers, and the lateness of the fired timers.
 func TestTimerStatus(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -52,7 +51,7 @@ func TestTimerStatus(t *testing.T) {
 }
 
 // TestTimersWithInstances: three instances share the lanes, and one crashes under load. The target's stream stores each
-// timer once. No timer is early, and no timer is late by more than the duration of a takeover.
+// timer once. No timer is early, and no timer is late by more than nine seconds.
 func TestTimersWithInstances(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -14,13 +14,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestBadTimerBecomesLetter: an invalid message has replaced a timer. Its dead letter names the key and the generation,
-// and neither message is delivered.
+// TestBadTimerBecomesLetter: an invalid message on the subject of a timer becomes a dead letter, which names the
+// generation. Neither the message nor a timer that it has replaced is delivered.
 func TestBadTimerBecomesLetter(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe(">")
-		want := make(map[string][]string) // code: subjects
+		want := make(map[string][]string) // the generations that dead letters name, by code
 		for _, tt := range []struct {
 			key     string
 			code    message.Code
@@ -68,8 +68,8 @@ func TestBadTimerBecomesLetter(t *testing.T) {
 	})
 }
 
-// TestHostileTimerSubjects: a timer whose subject has wildcards, no target, or a forbidden target becomes a dead
-// letter, and affects no other timer. A timer on an invalid subject is not stored.
+// TestHostileTimerSubjects: a timer whose subject has wildcards or a forbidden target becomes a dead letter, and affects
+// no other timer. A timer whose subject has an empty token is not stored.
 func TestHostileTimerSubjects(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -114,8 +114,8 @@ func TestHostileTimerSubjects(t *testing.T) {
 	})
 }
 
-// TestReservedHeadersOfTimers: a client's headers with the names of the server's and the broker's headers have no
-// effect. Headers that control a stream do not control the target's stream.
+// TestReservedHeadersOfTimers: if a client sets headers that the server or the broker writes, these headers have no
+// effect on the timer, and the target gets none of the server's. A timer with an unknown Delay header becomes a dead letter.
 func TestReservedHeadersOfTimers(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -153,7 +153,7 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 }
 
 // TestRelayedTimers: NATS checks no permission for reply subjects. Another tenant redirects messages to the subjects of
-// a timer, a marker and the cursor. The broker does not believe these messages.
+// a timer, a marker and the cursor. The broker does not act on these messages, but a timer that they replace is lost.
 func TestRelayedTimers(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -19,9 +19,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. The body of a set arrives
-// if the server acknowledged the set as the last request, and does not arrive if the server acknowledged a cancel or
-// move of the set.
+// TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. After an acknowledged
+// cancel or move, the body of the first set does not arrive. Otherwise, the body of each acknowledged set arrives once.
 func TestTimersOnKill(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -169,19 +168,18 @@ func (f *fates) check() {
 	f.T.Logf("%d bodies arrived as expected, %d were cancelled or moved, %d are unknown",
 		count[comes], count[never], count[unknownFate])
 	if count[comes] < 20 || count[never] < 20 {
-		f.T.Errorf("only %d bodies had to arrive and %d had not to: the run proves little", count[comes], count[never])
+		f.T.Errorf("only %d bodies must arrive and only %d must not: the run proves little", count[comes], count[never])
 	}
 	f.CheckNoDead()
 }
 
-// TestCleanStopSettlesTimers: until just before a clean stop, the broker cannot remove the entries of a delivered
-// timer. The next broker does not send the timer again. If the removal fails until the end of the stop, the log reports
-// that.
+// TestCleanStopSettlesTimers: when a clean stop begins, the broker cannot remove the entries of a delivered timer. If it
+// can before the stop ends, the next broker does not send the timer again. Otherwise, Run returns ErrGrace.
 func TestCleanStopSettlesTimers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		headers []string
-		refused time.Duration // later than the beginning of the stop
+		refused time.Duration // from the beginning of the stop until the stream accepts deletes
 		end     error
 	}{
 		"once":      {[]string{"Delay-For", "2s"}, time.Second, nil},

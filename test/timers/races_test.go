@@ -18,8 +18,8 @@ import (
 )
 
 // TestTimerRaces: within five milliseconds of the due time of a timer, clients cancel, move, replace or fire the timer,
-// or set it if there is no entry. There is an order of events in which all answers are correct: no delivery follows an
-// acknowledged cancel, and each refused cancel has a delivery.
+// or set it if there is no entry. An order of events explains all answers and deliveries. So no delivery follows an
+// acknowledged cancel.
 func TestTimerRaces(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -109,8 +109,8 @@ func race(t *testing.T, s *natstest.Server, n int) {
 	}
 }
 
-// play sets a timer. Around its due time, up to three operations change the timer. If an operation moved the timer,
-// play repeats this around the new due time.
+// play sets a timer. Around its due time, up to three operations change the timer. About 30 ms later, up to three more
+// operations change it.
 func (r *racer) play() {
 	const wait = 60 * time.Millisecond
 	due := time.Now().Add(wait)

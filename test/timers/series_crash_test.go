@@ -17,8 +17,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A series survives a crash at every step of a round.
-
 // fireRound stores the firing of the pending round of a series, as an instance does before it delivers.
 func fireRound(c *harness.Client, subject, instance string) {
 	c.T.Helper()
@@ -34,8 +32,8 @@ func fireRound(c *harness.Client, subject, instance string) {
 const recurring = "delaytimer.k.orders.x"
 
 // TestRoundFiredAndNotDelivered: an instance stores the firing of a round, and crashes. The next owner delivers the
-// round, even if a client has stored a later entry. It finds the round in memory, in a level or, without a marker, by
-// the sweep. The next round arrives at its due time.
+// round, even if a client has stored a later entry, or the marker is lost. The next round arrives at its due time,
+// unless the later entry has ended the series.
 func TestRoundFiredAndNotDelivered(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -92,7 +90,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 			want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
 			if a := got[0]; a.ID != want || !a.Due.Equal(start.Add(tt.every)) || a.Header.Get("Delay-Round") != "1" ||
 				!tt.lose && a.At.Sub(a.Due) != tt.late {
-				t.Errorf("the round arrived at %s with the id %s, due %s, number %s; want the time %s", a.At.Sub(start), a.ID,
+				t.Errorf("the round arrived at %s with the id %s, due %s, number %s; want the id %s", a.At.Sub(start), a.ID,
 					a.Due.Sub(start),
 					a.Header.Get("Delay-Round"), want)
 			}
@@ -160,8 +158,8 @@ func TestRoundFoundBySweep(t *testing.T) {
 	})
 }
 
-// TestRoundWaitsForPrevious: the target of one round does not answer. The next round is due, but fires only when the
-// first round is in a retry lane. If several rounds are due before that, one arrives late.
+// TestRoundWaitsForPrevious: the target does not answer. Each due round fires only when the previous round is in a retry
+// lane, after five seconds.
 func TestRoundWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -210,8 +208,8 @@ func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestForgedRounds: a forged round of a client, or a redirected answer, on the subject of a series fires no round, and
-// becomes a dead letter.
+// TestForgedRounds: a forged round of a client, or a redirected answer, on the subject of a series becomes a dead letter.
+// It replaces the pending round, so no further round fires.
 func TestForgedRounds(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(h nats.Header) nats.Header{
@@ -240,7 +238,7 @@ func TestForgedRounds(t *testing.T) {
 }
 
 // TestRoundWithTwoOwners: two instances that both own all lanes fire each round once. The slower instance waits, and
-// finds the round settled, although the entry of the next round still has the generation of the firing.
+// finds the round settled.
 func TestRoundWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -86,8 +86,8 @@ func TestSeriesIsStopped(t *testing.T) {
 	})
 }
 
-// TestMissedRounds: the policy of a series determines whether the broker delivers or skips the rounds that were due
-// while no broker ran. The broker counts the skipped rounds.
+// TestMissedRounds: if rounds were due while no broker ran, the policy of the series determines how many of them the
+// broker delivers. The broker counts the skipped rounds.
 func TestMissedRounds(t *testing.T) {
 	t.Parallel()
 	const m, back = time.Minute, 55*time.Minute + 30*time.Second
@@ -115,7 +115,7 @@ func TestMissedRounds(t *testing.T) {
 	}
 }
 
-// TestMissedRoundIsRemoved: the broker removes the entry of a missed round long before the next round fires. Only the
+// TestMissedRoundIsRemoved: the broker removes the entry of a missed round before the next round fires. Only the
 // entry of the next round remains.
 func TestMissedRoundIsRemoved(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestMissedLastRound(t *testing.T) {
 		}
 		a := harness.NewTimerClient(c).Do(harness.NewChange(timer.Get, "k", 0))
 		if a.Outcome != timer.Fired || a.Delivery != entry.Missed {
-			t.Errorf("it is %+v", a)
+			t.Errorf("get returns %+v", a)
 		}
 		time.Sleep(time.Hour)
 		c.CheckNoTimers()

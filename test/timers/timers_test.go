@@ -1,3 +1,5 @@
+// Package timers tests named timers end to end. Package timer explains the words: entry, set, generation, firing, claim,
+// marker, outcome, cursor, sweep, round, run.
 package timers
 
 import (
@@ -31,7 +33,7 @@ func TestTimerFires(t *testing.T) {
 			got := in.Arrivals()[n]
 			want := message.ID{Stream: "DELAY_TIMERS", Sequence: ack.Sequence, At: start}
 			if got.ID != want.String() || got.Body != fmt.Sprint(n) || got.Header.Get("X-Mine") != "yes" {
-				t.Errorf("after %s arrived %q %v, want %s", wait, got.Body, got.Header, want)
+				t.Errorf("the timer with the delay %s arrived as %q %v, want the id %s", wait, got.Body, got.Header, want)
 			}
 			for name := range got.Header {
 				if name == "Delay-Fired" || name == "Delay-Timer" || name == "Delay-Seal" || name == "Delay-Format" {
@@ -45,8 +47,8 @@ func TestTimerFires(t *testing.T) {
 	})
 }
 
-// TestTimerIsReplaced: a set replaces the previous one, in memory, in a level, and just before it is due. Each timer
-// fires once, with the last body at the last time.
+// TestTimerIsReplaced: a set replaces the previous one, before and after a marker is stored for the previous one. Each
+// timer fires once, with the last body at the last time.
 func TestTimerIsReplaced(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -104,13 +106,13 @@ func TestTimerIsCancelled(t *testing.T) {
 		g := c.Publish("delaytimer.k.orders.x", "yes", "Delay-For", "1s").Sequence
 		time.Sleep(2 * time.Second)
 		if c.PublishIf(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") != 0 || harness.Bodies(in.Arrivals()) != "yes" {
-			t.Errorf("the timer was cancelled after its firing; %q arrived", harness.Bodies(in.Arrivals()))
+			t.Errorf("a cancel succeeded after the firing, or the timer did not fire: %q arrived", harness.Bodies(in.Arrivals()))
 		}
 	})
 }
 
-// TestTimerHistory: for DELAY_TIMER_HISTORY, the last entry of a timer's subject has the outcome. During this time, the
-// stream refuses a set that expects no entry.
+// TestTimerHistory: for DELAY_TIMER_HISTORY after the end of a timer, the last entry of its subject is the outcome or the
+// cancel. During this time, the stream refuses a set that expects no entry.
 func TestTimerHistory(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
@@ -134,7 +136,7 @@ func TestTimerHistory(t *testing.T) {
 			}
 			time.Sleep(time.Hour + time.Second)
 			if tt.key == "delivered" || tt.cancel {
-				g = c.Publish(subject, tt.key, tt.headers...).Sequence // the outcome of the first timer is removed
+				g = c.Publish(subject, tt.key, tt.headers...).Sequence // the last entry of the first timer is removed
 				if over = g; tt.cancel {
 					over = c.PublishIf(g, subject, "", "Delay-Cancel", "mine")
 				}
@@ -162,8 +164,8 @@ func TestTimerHistory(t *testing.T) {
 	})
 }
 
-// TestTimerBodiesAreBounded: if many large timers are due at the same time, the broker reads a body only when memory is
-// free.
+// TestTimerBodiesAreBounded: if many large timers are due at the same time, the broker does not hold all bodies in
+// memory.
 func TestTimerBodiesAreBounded(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -188,7 +190,7 @@ func TestTimerBodiesAreBounded(t *testing.T) {
 		time.Sleep(time.Minute)
 		harness.CheckCount(t, in.Arrivals(), many)
 		if most > 4<<20 || most < size {
-			t.Errorf("a lane had %d bytes in memory, want some bodies and not all", most)
+			t.Errorf("a lane had at most %d bytes in memory, want %d to %d", most, size, 4<<20)
 		}
 		c.CheckNoTimers()
 	})

@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersInCommands: without the broker's settings, the command levels shows the number of pending timers, and where
-// shows the outcome of a timer.
+// TestTimersInCommands: without the broker's settings, the command levels shows the number of pending timers, and the
+// command where shows whether a timer waits, was cancelled or has ended.
 func TestTimersInCommands(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -59,29 +59,29 @@ func TestTimersInCommands(t *testing.T) {
 			t.Errorf("there are %d lanes of timers", lanes)
 		}
 		if got := where(g); !strings.HasPrefix(got, "waiting, due in ") {
-			t.Errorf("a pending one is %q", got)
+			t.Errorf("where says of a pending timer %q", got)
 		}
 		cancel := c.PublishIf(g, "delaytimer.a.orders.x", "", "Delay-Cancel", "1")
 		time.Sleep(2 * time.Minute)
 		if got := where(g); !strings.Contains(got, "cancelled or replaced") {
-			t.Errorf("a cancelled one is %q", got)
+			t.Errorf("where says of a cancelled timer %q", got)
 		}
 		if got := where(cancel); got != "a cancel" {
-			t.Errorf("its cancel is %q", got)
+			t.Errorf("where says of the cancel %q", got)
 		}
 		if got := where(h); got != "ended: delivered" {
-			t.Errorf("a fired timer is %q", got)
+			t.Errorf("where says of a fired timer %q", got)
 		}
 		c.Publish("delaytimer.c.orders.x", "c", "Delay-Every", "1h")
 		time.Sleep(90 * time.Minute)
 		round := c.LastEntry("delaytimer.c.orders.x").Sequence
 		if got := where(round); got != "waiting, due in 30m; every 1h, round 2" {
-			t.Errorf("a round is %q", got)
+			t.Errorf("where says of a round %q", got)
 		}
 		if a := harness.NewSeriesClient(c).Do(harness.NewChange(timer.Pause, "c", round)); a.Outcome != timer.Paused {
-			t.Errorf("it is %+v", a)
+			t.Errorf("the pause returns %+v", a)
 		} else if got := where(a.Generation); got != "a series that is paused: every 1h, round 2" {
-			t.Errorf("a paused one is %q", got)
+			t.Errorf("where says of a paused series %q", got)
 		}
 	})
 }
@@ -154,7 +154,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 			}
 		}
 		b.Stop()
-		set("once", "orders.x", "30m") // no broker removes the replaced entries
+		set("once", "orders.x", "30m") // no broker removes the replaced entry
 		l, err := i.Pending(t.Context(), inspect.PendingQuery{Limit: 100, MaxRead: 10_000})
 		if f := ahead("", 10_000); err != nil || f.Pending != 10 || len(l.Messages) != 10 {
 			t.Errorf("without a broker, the forecast has %d and the list %d, %v; want 10", f.Pending, len(l.Messages), err)
