@@ -60,9 +60,9 @@ func run(t *testing.T, input []byte) {
 			for range n {
 				m.add(m.due(kind&15 | byte(m.rand.Uint32())<<4))
 			}
-		case 2: // many removals, which cause a sweep
-			for range m.read() {
-				m.remove(int(m.read())<<8 | int(m.read()))
+		case 2: // many removals; after many entries, they cause a sweep
+			for range 8 * int(m.read()) {
+				m.remove(int(m.rand.Uint32()))
 			}
 		case 3:
 			m.remove(int(m.read()))

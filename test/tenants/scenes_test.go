@@ -23,9 +23,7 @@ import (
 // This file has the scenes for the roles of permissions/tenants.conf. A scene returns an error and does not fail the
 // test, because tests remove rights and expect an error.
 
-// brokerWorks runs a broker as its four users through all its uses of a single server: core subscribers and
-// streams as targets, hops, a refusal with its retry and dead letter, a duplicate to check, a commit behind a message
-// that waits, and a clean stop.
+// brokerWorks runs a broker as its four users, and makes the broker use all rights that it needs on a single server.
 func brokerWorks(s *stage) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
@@ -162,7 +160,7 @@ func (s *stage) pauseAndResume(ctx context.Context, received func() map[string]i
 	return nil
 }
 
-// fireExtra requests an extra delivery of a series.
+// fireExtra requests an extra delivery of a series, and cancels the series.
 func (s *stage) fireExtra(ctx context.Context, received func() map[string]int) error {
 	m := &nats.Msg{Subject: "delaytimer.k.orders.again", Header: nats.Header{"Delay-Every": {"1d"}}}
 	if _, err := s.js.PublishMsg(ctx, m); err != nil {
@@ -241,7 +239,8 @@ func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	return nil
 }
 
-// askAboutTimers sends all requests to the control service, and to both instances.
+// askAboutTimers sends a list and a get to the control service, which one instance answers, and a ping, which both
+// instances answer.
 func (s *stage) askAboutTimers() error {
 	const inbox = "_INBOX_orders.me."
 	answers, err := s.listen(s.all, inbox+">")
@@ -411,7 +410,7 @@ func clientWorks(s *stage) error {
 		}
 	}
 	want := 5
-	if s.user == "orders" { // the other tenant has no broker requests
+	if s.user == "orders" { // the other tenant may not send requests to the control service
 		for ask, want := range map[string]string{"cancel.key.orders.y": "not_found", "get.key.orders.x": "pending"} {
 			if err := askTimer(context.Background(), nc, ask, want); err != nil {
 				return err

@@ -96,7 +96,7 @@ func TestUpgradeFromUnsealed(t *testing.T) {
 	})
 }
 
-// TestSecretSurvivesLossOfStream deletes each kind of stream in turn. The broker still trusts sealed messages, and the
+// TestSecretSurvivesLossOfStream deletes one stream after the other. The broker still trusts sealed messages, and the
 // new stream has the same secret in its metadata.
 func TestSecretSurvivesLossOfStream(t *testing.T) {
 	t.Parallel()
@@ -129,8 +129,8 @@ func TestSecretSurvivesLossOfStream(t *testing.T) {
 }
 
 // TestSecretIsRequired: a broker without the secret of the other instances does not start, since they would consider
-// its messages forged. A broker that provisions nothing works without a secret if the streams' metadata has none, and
-// logs the consequence.
+// its messages forged. A broker that provisions nothing works without a secret if the streams' metadata requires no
+// seals. It logs that messages between lanes need no seal.
 func TestSecretIsRequired(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -161,7 +161,7 @@ func TestSecretIsRequired(t *testing.T) {
 		b.Stop()
 		harness.CheckBodies(t, in.Arrivals(), "sealed unsealed")
 		if got := log.CountPrefix("messages between lanes need no seal"); got != 1 {
-			t.Errorf("the consequence was logged %d times, want once", got)
+			t.Errorf("the log has %d times that messages between lanes need no seal, want once", got)
 		}
 		c.CheckNoDead()
 	})

@@ -53,7 +53,7 @@ func sealFindings(t testing.TB, i *inspect.Inspector) string {
 
 // TestSecretIsChanged: while an operator changes the secret as documented, pauses stay, and series and schedules fire
 // on time, even if their entries are older than the change. A request that expects a series' generation from before the
-// change is refused with 10071.
+// change gets the outcome conflict.
 func TestSecretIsChanged(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

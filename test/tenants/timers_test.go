@@ -20,8 +20,8 @@ import (
 // target.
 const victimKey, victimTarget = "order-42", "orders.core.x"
 
-// attackTimer makes all attacks on a timer whose subject a tenant knows. The tenant has a stream EVIL, whose messages
-// it redirects. attackTimer ignores errors, since the victim's state shows the result.
+// attackTimer attacks a timer whose subject a tenant knows. If the tenant has a stream EVIL, attackTimer redirects its
+// messages. attackTimer ignores errors, since the victim's state shows the result.
 func attackTimer(c *harness.Client, generation uint64) {
 	timer := "delaytimer." + victimKey + "." + victimTarget
 	publish := func(subject, reply, body string, headers ...string) {
@@ -126,8 +126,8 @@ func TestTenantsTimersApart(t *testing.T) {
 	}
 }
 
-// TestNeighboursTimers: two tenants share an account, with the documented grants. A tenant can affect a timer of the
-// other tenant only in the documented ways.
+// TestNeighboursTimers: two tenants share an account, with the documented grants. Attacks of one tenant on a timer of
+// the other have only the documented effects.
 func TestNeighboursTimers(t *testing.T) {
 	t.Parallel()
 	const timer = "delaytimer." + victimKey + "." + victimTarget

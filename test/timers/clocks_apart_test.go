@@ -109,8 +109,9 @@ func (c *skewedConn) Read(p []byte) (int, error) {
 }
 
 // TestClocksOfServersApart: the leaders' clocks differ by a second or two. No message is early by the clock of the
-// stream in which it is due. By the true time, its lateness is the difference between the clock that
-// stamped its due time and that clock, so a message may be early. The number of streams on its way does not matter. Each message arrives once.
+// stream in which it is due. By the true time, its lateness is the difference between the clock that stamped its due
+// time and that clock, so a message may be early. The number of streams on its way does not matter. Each message
+// arrives once.
 func TestClocksOfServersApart(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -19,8 +19,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// dropAcks returns a client whose publishes are stored. While lose is positive, each publish decrements lose and gets no
-// answer.
+// dropAcks returns a client whose publishes are stored. While lose is positive, each publish decrements lose and gets
+// no answer.
 func dropAcks(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
 	timers := harness.CopyTimers(c.Timers)
 	timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
@@ -232,8 +232,8 @@ func TestRefusedUntilTimeout(t *testing.T) {
 	})
 }
 
-// TestSilenceIsUnknown: if a change gets no answer, and no entry shows whether the stream stored the change, the outcome
-// is unknown. An invalid request is refused with an error.
+// TestSilenceIsUnknown: if a change gets no answer, and no entry shows whether the stream stored the change, the
+// outcome is unknown. An invalid request is refused with an error.
 func TestSilenceIsUnknown(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

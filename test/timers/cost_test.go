@@ -108,7 +108,8 @@ func TestOperationsOfRounds(t *testing.T) {
 }
 
 // TestOperationsOfCancels: a cancel costs its publish, a copy and one delete. If the timer has a marker, the marker has
-// cost another copy. The stream keeps the cancel for DELAY_TIMER_HISTORY. Then the sweep removes the cancel with one read.
+// cost another copy. The stream keeps the cancel for DELAY_TIMER_HISTORY. Then the sweep removes the cancel with one
+// read.
 func TestOperationsOfCancels(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {

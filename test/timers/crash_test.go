@@ -28,13 +28,14 @@ type crash struct {
 // A way is a scene: a client sets a timer, a broker crashes, and another broker starts. All times count from the set.
 type way struct {
 	name   string
-	wait   time.Duration                     // the delay of the timer
-	mute   string                            // prefix of the API subjects of the requests that get no answer
-	from   time.Duration                     // time until which these requests get an answer
-	passes int64                             // number of these requests after from that still get an answer
-	until  time.Duration                     // time of the crash; if negative, the crash is before the set
-	back   time.Duration                     // time of the start of the next broker
-	then   func(c *harness.Client, g uint64) // called at back, before that start
+	wait   time.Duration // the delay of the timer
+	mute   string        // prefix of the API subjects of the requests that get no answer
+	from   time.Duration // time until which these requests get an answer
+	passes int64         // number of these requests after from that still get an answer
+	until  time.Duration // time of the crash; if negative, the crash is before the set
+	back   time.Duration // time of the start of the next broker
+	// then, if set, is called at back, before that start.
+	then   func(c *harness.Client, g uint64)
 	change func(*broker.Config)
 	expect []time.Duration // times at which the broker sends the message, which the target's stream stores once
 }

@@ -73,8 +73,8 @@ func TestCrashAfterOutcome(t *testing.T) {
 }
 
 // TestTimerReplacedWhileFiring: before a firing is delivered, a client sets or cancels the timer without an
-// expectation, and the broker crashes. The next broker delivers the firing once, even if the timer has no marker, and the
-// new set fires at its due time.
+// expectation, and the broker crashes. The next broker delivers the firing once, even if the timer has no marker, and
+// the new set fires at its due time.
 func TestTimerReplacedWhileFiring(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

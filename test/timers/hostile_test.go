@@ -68,8 +68,8 @@ func TestBadTimerBecomesLetter(t *testing.T) {
 	})
 }
 
-// TestHostileTimerSubjects: a timer whose subject has wildcards or a forbidden target becomes a dead letter, and affects
-// no other timer. A timer whose subject has an empty token is not stored.
+// TestHostileTimerSubjects: a timer whose subject has wildcards or a forbidden target becomes a dead letter, and
+// affects no other timer. A timer whose subject has an empty token is not stored.
 func TestHostileTimerSubjects(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -115,7 +115,8 @@ func TestHostileTimerSubjects(t *testing.T) {
 }
 
 // TestReservedHeadersOfTimers: if a client sets headers that the server or the broker writes, these headers have no
-// effect on the timer, and the target gets none of the server's. A timer with an unknown Delay header becomes a dead letter.
+// effect on the timer, and the target gets none of the server's. A timer with an unknown Delay header becomes a dead
+// letter.
 func TestReservedHeadersOfTimers(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {

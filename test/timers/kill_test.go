@@ -173,8 +173,8 @@ func (f *fates) check() {
 	f.CheckNoDead()
 }
 
-// TestCleanStopSettlesTimers: when a clean stop begins, the broker cannot remove the entries of a delivered timer. If it
-// can before the stop ends, the next broker does not send the timer again. Otherwise, Run returns ErrGrace.
+// TestCleanStopSettlesTimers: when a clean stop begins, the broker cannot remove the entries of a delivered timer. If
+// it can before the stop ends, the next broker does not send the timer again. Otherwise, Run returns ErrGrace.
 func TestCleanStopSettlesTimers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -158,8 +158,8 @@ func TestRoundFoundBySweep(t *testing.T) {
 	})
 }
 
-// TestRoundWaitsForPrevious: the target does not answer. Each due round fires only when the previous round is in a retry
-// lane, after five seconds.
+// TestRoundWaitsForPrevious: the target does not answer. Each due round fires only when the previous round is in a
+// retry lane, after five seconds.
 func TestRoundWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
@@ -208,8 +208,8 @@ func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestForgedRounds: a forged round of a client, or a redirected answer, on the subject of a series becomes a dead letter.
-// It replaces the pending round, so no further round fires.
+// TestForgedRounds: a forged round of a client, or a redirected answer, on the subject of a series becomes a dead
+// letter. It replaces the pending round, so no further round fires.
 func TestForgedRounds(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(h nats.Header) nats.Header{

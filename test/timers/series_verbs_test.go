@@ -56,7 +56,7 @@ func TestSeriesIsMoved(t *testing.T) {
 	})
 }
 
-// TestSeriesIsCancelled: a cancel with the field series ends the series at any round, and its outcome is final.
+// TestSeriesIsCancelled: a cancel with the field series ends the series, whichever round is pending. No round follows.
 func TestSeriesIsCancelled(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
@@ -97,7 +97,7 @@ func TestSeriesIsPaused(t *testing.T) {
 			time.Sleep(25 * m)
 			paused := c.Do(harness.NewChange(timer.Pause, "k", 0))
 			if paused.Outcome != timer.Paused {
-				t.Errorf("it is %+v", paused)
+				t.Errorf("the pause returns %+v", paused)
 			}
 			c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, paused.Generation)
 			c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
@@ -105,7 +105,7 @@ func TestSeriesIsPaused(t *testing.T) {
 			harness.StartBroker(t, s, harness.TimerConfig(t))
 			time.Sleep(time.Until(start.Add(55 * m)))
 			if a := c.Do(harness.NewChange(timer.Resume, "k", paused.Generation)); a.Outcome != timer.Pending {
-				t.Errorf("it is %+v", a)
+				t.Errorf("the resume returns %+v", a)
 			}
 			time.Sleep(time.Until(start.Add(75 * m)))
 			in.CheckRounds(t, g, start, want...)
@@ -129,15 +129,14 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 		w := harness.NewChange(timer.Retime, "k", 0)
 		w.Table = &table
 		if a := c.Do(w); a.Outcome != timer.Moved || a.Due.Sub(start) != 110*time.Minute {
-			t.Errorf("it is %+v, due after %s", a, a.Due.Sub(start))
+			t.Errorf("the change of the table returns %+v, due after %s", a, a.Due.Sub(start))
 		}
 		time.Sleep(time.Hour)
 		in.CheckRounds(t, g, start, time.Hour, 110*time.Minute, 135*time.Minute)
 	})
 }
 
-// TestSeriesFiresExtra: a request to fire a series makes one extra delivery with a separate id, and does not change the
-// series.
+// TestSeriesFiresExtra: a request to fire a series makes one extra delivery, and does not change the series.
 func TestSeriesFiresExtra(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -174,8 +173,8 @@ func TestSeriesFiresExtra(t *testing.T) {
 	})
 }
 
-// TestOnlySeriesArePaused: the service refuses to pause a timer that fires once, and a client without the secrets
-// writes no round.
+// TestOnlySeriesArePaused: a client does not pause, resume or retime a timer that fires once. A client without the
+// secrets writes no round.
 func TestOnlySeriesArePaused(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
@@ -195,8 +194,7 @@ func TestOnlySeriesArePaused(t *testing.T) {
 	})
 }
 
-// TestPausedSeriesIsNotMoved: the service refuses to move a paused series, which has no pending round. A move would
-// make the series fire.
+// TestPausedSeriesIsNotMoved: a client does not move a paused series, since the series would fire.
 func TestPausedSeriesIsNotMoved(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -214,7 +212,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 			set(&w)
 			a, err := c.Timers.Do(t.Context(), w)
 			if refused := (*store.Refusal)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Sentence, "resume") {
-				t.Errorf("%s: it is %+v, %v", name, a, err)
+				t.Errorf("the move %s returns %+v, %v", name, a, err)
 			}
 			time.Sleep(15 * time.Minute)
 			c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
@@ -224,7 +222,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 		}
 		time.Sleep(time.Until(start.Add(90 * time.Minute)))
 		if a := c.Do(harness.NewChange(timer.Resume, "k", 0)); a.Outcome != timer.Pending {
-			t.Errorf("it is %+v", a)
+			t.Errorf("the resume returns %+v", a)
 		}
 		time.Sleep(time.Hour)
 		in.CheckRounds(t, g, start, 90*time.Minute, 2*time.Hour)

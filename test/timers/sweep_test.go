@@ -16,9 +16,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file tests that the stream of timers is the source of truth: without its marker and the cursor, a timer may be
-// late, but is not lost.
-
 // TestTimerWhoseLevelIsPurged: timers whose markers are lost fire at most two minutes late.
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	natstest.SkipShort(t)
@@ -30,7 +27,7 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "30m")
 		}
 		time.Sleep(time.Minute)
-		b.Stop() // the next broker has not read the entries ahead
+		b.Stop() // the next broker has read no entry ahead
 		c.Purge("DELAY_10m")
 		b = b.Replace()
 		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
@@ -49,7 +46,8 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	})
 }
 
-// TestSweepAfterTrouble: after a sweep pass that waits long for answers, or gets none, the next pass begins soon.
+// TestSweepAfterTrouble: during a sweep pass, JetStream does not answer. A later pass finds the timers within three
+// minutes.
 func TestSweepAfterTrouble(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]string{
@@ -65,11 +63,11 @@ func TestSweepAfterTrouble(t *testing.T) {
 			c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
 			c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "32m")
 			time.Sleep(time.Minute)
-			b.Stop() // the next broker has not read the entries ahead
+			b.Stop() // the next broker has read no entry ahead
 			c.Purge("DELAY_10m")
 			harness.StartBroker(t, s, cfg)
 			time.Sleep(time.Until(start.Add(31*time.Minute - time.Second)))
-			trouble.Store(true) // the beginning of the pass
+			trouble.Store(true) // a second before the pass begins
 			time.Sleep(20 * time.Second)
 			trouble.Store(false)
 			time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
@@ -79,7 +77,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 }
 
 // TestTimerFoundAtTakeOver: when a broker starts, it fires a timer whose marker was lost while no broker ran, and a
-// timer that an instance had fired and not delivered. It also removes a cancel.
+// timer that an instance had fired and not delivered.
 func TestTimerFoundAtTakeOver(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
@@ -189,7 +187,7 @@ func TestTimerResetByHeartbeats(t *testing.T) {
 }
 
 // TestTimerSetAgainAndAgain: a key that is set a hundred times a second gets no marker until the sets stop, and the
-// stream grows by less than a megabyte. TIMER_RESETS is the number of sets, by default 3,000. test/README.md has the
+// stream has at most 1 MiB. TIMER_RESETS is the number of sets, by default 3,000. test/README.md has the
 // command for an hour.
 func TestTimerSetAgainAndAgain(t *testing.T) {
 	natstest.SkipShort(t)
@@ -256,7 +254,7 @@ func TestTimersStreamRecreated(t *testing.T) {
 	})
 }
 
-// TestNoSweepWithoutOverdue: while no timer can be overdue, no sweep pass runs.
+// TestNoSweepWithoutOverdue: while no timer can be overdue, sweep passes do not repeat.
 func TestNoSweepWithoutOverdue(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -1,5 +1,5 @@
-// Package timers tests named timers end to end. Package timer explains the words: entry, set, generation, firing, claim,
-// marker, outcome, cursor, sweep, round, run.
+// Package timers tests named timers end to end. Package timer explains the words: entry, set, generation, firing,
+// claim, marker, outcome, cursor, sweep, round, run.
 package timers
 
 import (
@@ -111,8 +111,8 @@ func TestTimerIsCancelled(t *testing.T) {
 	})
 }
 
-// TestTimerHistory: for DELAY_TIMER_HISTORY after the end of a timer, the last entry of its subject is the outcome or the
-// cancel. During this time, the stream refuses a set that expects no entry.
+// TestTimerHistory: for DELAY_TIMER_HISTORY after the end of a timer, the last entry of its subject is the outcome or
+// the cancel. During this time, the stream refuses a set that expects no entry.
 func TestTimerHistory(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
