@@ -209,8 +209,11 @@ func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (total store
 			return total, inspect.Cause(ctx, convertRefusal(err))
 		}
 		total.Add(page)
-		if page.Next == 0 || ctx.Err() != nil {
+		if page.Next == 0 {
 			return total, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return total, inspect.Cause(ctx, err)
 		}
 		b.Page.Start, b.Page.UpTo = page.Next, page.UpTo
 	}

@@ -114,7 +114,6 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 			return err
 		}
 		lastRestart = time.Now()
-		d.clearFailure()
 	}
 }
 

@@ -16,9 +16,15 @@ type serverLog struct {
 }
 
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
-func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(format, v...)) }
 func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
+
+// Warnf also detects write errors, as Errorf does.
+func (l *serverLog) Warnf(format string, v ...any) {
+	line := fmt.Sprintf(format, v...)
+	l.log.Warn(line)
+	l.disk.checkLog(line)
+}
 
 // Errorf also detects write errors, which the server reports only in its log.
 func (l *serverLog) Errorf(format string, v ...any) {

@@ -96,6 +96,7 @@ func (e *Server) Restart() error {
 	if err := stop(current); err != nil {
 		return err
 	}
+	e.disk.clearFailure() // before the start, which may fail to write again
 	return e.start()
 }
 

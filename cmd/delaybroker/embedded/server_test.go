@@ -214,3 +214,20 @@ func TestStoreBound(t *testing.T) {
 		t.Errorf("nearly full: got %+v", got)
 	}
 }
+
+// TestWriteErrorsInLog: nats-server reports a write error in its log only, at the level error or warning.
+func TestWriteErrorsInLog(t *testing.T) {
+	const line = "File system permission denied when flushing stream state, disabling JetStream"
+	for level, log := range map[string]func(*serverLog){
+		"error":   func(l *serverLog) { l.Errorf(line) },
+		"warning": func(l *serverLog) { l.Warnf(line) },
+	} {
+		l := serverLog{log: quiet, disk: newDisk(t.TempDir())}
+		if log(&l); l.disk.check().OK {
+			t.Errorf("after a line at the level %s, the check of the disk is OK", level)
+		}
+		if l.disk.clearFailure(); !l.disk.check().OK {
+			t.Error("after a restart, the check of the disk is not OK")
+		}
+	}
+}
