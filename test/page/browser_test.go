@@ -1,7 +1,7 @@
 // Package page_test uses the broker's page in Chromium. The page belongs to a real broker under load.
 //
-// Without Chromium, the tests are skipped, unless TEST_CHROMIUM is set. Then they fail. CI sets TEST_CHROMIUM=must. The
-// value may also be the name of the program.
+// If Chromium is missing, the tests are skipped. If TEST_CHROMIUM is set, they fail instead. CI sets
+// TEST_CHROMIUM=must. The value may also be the name of the program.
 package page_test
 
 import (
@@ -27,7 +27,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestMain runs more parallel cases than the machine has processors, because a case waits most of the time.
+// TestMain runs six cases at the same time, even on fewer processors, because a case waits most of the time.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
@@ -67,7 +67,7 @@ func startChromium(t *testing.T) context.Context {
 	return browser
 }
 
-// tabTimeout is the timeout of all steps in a tab. Other cases run at the same time.
+// tabTimeout is the timeout of all steps in a tab together. It is long, because other cases run at the same time.
 const tabTimeout = 3 * natstest.Timeout
 
 // A tab is a tab of the browser with the page.
@@ -77,9 +77,9 @@ type tab struct {
 	base string // URL of the page
 
 	mu        sync.Mutex // guards the fields below
-	errors    []string   // errors in the console
+	errors    []string   // errors and warnings in the console, and uncaught exceptions
 	requests  []string   // URLs
-	mayRefuse bool       // record ignores errors about refused requests
+	mayRefuse bool       // record ignores failed requests, and HTML that the page's policy forbids
 }
 
 // open opens the page in a tab with its own window. At the end of the case, it closes the tab and calls check.
@@ -135,7 +135,7 @@ func newTab(t *testing.T, browser context.Context, window cdp.BrowserContextID) 
 	return id
 }
 
-// record records the errors in the console and the URLs of the requests.
+// record adds an event to errors or requests.
 func (b *tab) record(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +157,7 @@ func (b *tab) record(event any) {
 	}
 }
 
-// check fails the case if the console has an error, if a request went to another host, or if a URL contains the token.
+// check fails the case for each recorded error, for each request to another host, and for each URL with the token.
 func (b *tab) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +168,7 @@ func (b *tab) check() {
 		b.t.Error("the tab sent no request")
 	}
 	for _, r := range b.requests {
-		if !strings.HasPrefix(r, b.base) && !strings.HasPrefix(r, "data:") { // the browser has icons in data URLs
+		if !strings.HasPrefix(r, b.base) && !strings.HasPrefix(r, "data:") { // Chromium's own icons
 			b.t.Errorf("the tab sent a request to %s, want only URLs below %s", r, b.base)
 		}
 		if strings.Contains(r, token) {
@@ -177,7 +177,7 @@ func (b *tab) check() {
 	}
 }
 
-// allowRefusals makes record ignore later errors about refused requests.
+// allowRefusals sets mayRefuse for later events.
 func (b *tab) allowRefusals() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

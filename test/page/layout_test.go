@@ -45,7 +45,7 @@ func behindPrefix(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("#done")?.textContent.startsWith("moved: due ")`)
 }
 
-// views are the addresses of all views.
+// views are the addresses of all views, and one address without a view.
 var views = []string{
 	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/schedules", "#/timer?key=order-5&target=orders.remind",
 	"#/retrying", "#/dead", "#/letters?code=bad_time", "#/letter?number=1", "#/targets?show=delivered",
@@ -120,7 +120,8 @@ const lowContrasts = `(() => {
 	return [...bad].join("; ");
 })()`
 
-// searchByKeyboard opens a view, searches, and opens a result, without a mouse. All buttons and fields have names.
+// searchByKeyboard opens a view, searches, and opens a result, without a mouse. In the view of the result, all buttons,
+// fields and links have names.
 func searchByKeyboard(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "", 1280, 900, "light")
 	b.tabTo(`nav a[href="#/timers"]`)

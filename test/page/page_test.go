@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPage runs all cases with the same two brokers and the same browser. Each case has its own tab.
+// TestPage runs all cases with the same two brokers and the same browser. No two cases use one tab.
 func TestPage(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestPage(t *testing.T) {
 // soonDelay is the delay of the timer that cancelTimer cancels.
 const soonDelay = 20 * time.Second
 
-// liveNumbers: the numbers and charts of the overview change with the messages.
+// liveNumbers: the numbers of the overview change, and its charts are drawn. The view of the lanes has a table.
 func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "light")
 	b.until(`/^[\d\s]+$/.test(document.querySelector("#n-pending").textContent)`)
@@ -139,7 +139,7 @@ func ratesOfTargets(t *testing.T, browser context.Context, c *scene) {
 		return fmt.Sprintf(`[...document.querySelectorAll("main tbody tr")].find((r) => r.cells.length === 6 &&
 			r.cells[0].textContent === %q && r.cells[1].dataset.label === "Delivered")?.cells[%d].textContent`, target, column)
 	}
-	for !value[bool](b, `parseFloat(`+cell("orders.paid", 1)+`) > 10`) { // the average of the last ten seconds
+	for !value[bool](b, `parseFloat(`+cell("orders.paid", 1)+`) > 10`) { // the rate is an average of ten seconds
 		time.Sleep(time.Second)
 		b.view("#/lanes")
 		b.view("#/targets?show=delivered")

@@ -78,7 +78,7 @@ func must[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
-// serve runs an instance with its page, like the command, and returns the URL of the page.
+// serve runs an instance with its page, as the command delaybroker does, and returns the URL of the page.
 func (c *scene) serve(
 	s *natstest.Server, cfg broker.Config, name string, access page.Access, log *slog.Logger,
 ) (url string) {
@@ -115,7 +115,7 @@ func (c *scene) serve(
 	return "http://" + listener.Addr().String() + "/"
 }
 
-// runAll runs an instance and its page until the test ends. It returns when the instance is ready.
+// runAll starts an instance and its page, and returns when the instance is ready. They stop at the end of the test.
 func (c *scene) runAll(
 	ctx context.Context, cancel func(), b *broker.Broker, p *page.Page, web *http.Server, listener net.Listener,
 ) {

@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// shellCommands: the equivalent commands of views and plans are those in testdata/lines.txt. A test of the command
-// checks that the command accepts these lines.
+// shellCommands: for a view or a plan, the page shows the shell command that does the same. These commands are the
+// lines of testdata/lines.txt. TestPageCommandsExist checks that the command delaybroker accepts them.
 func shellCommands(t *testing.T, _ context.Context, c *scene) {
 	c.timer("shown", "orders.shown", "2h")
 	c.timer("-h", "orders.shown", "2h")

@@ -86,7 +86,7 @@ func timeZone(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("dl time")?.textContent.includes(" UTC (in ")`)
 }
 
-// relativeTimes: relative times change without a request. An update of the rows resets the displayed age of the rows.
+// relativeTimes: relative times change. The button Update resets the displayed age of the rows.
 func relativeTimes(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-8", 1280, 900, "light")
 	b.until(`document.querySelector("tbody time")`)
@@ -97,8 +97,7 @@ func relativeTimes(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector(".age span").textContent === "updated now"`)
 }
 
-// lostConnection: if the broker does not answer, the numbers remain in another colour, and the page names the other
-// instance.
+// lostConnection: if the broker does not answer, the numbers get another colour, and the page names the other instance.
 func lostConnection(t *testing.T, browser context.Context, c *scene) {
 	proxy := c.startProxy(t, "")
 	b := open(t, browser, proxy.URL+"/", "#/", 1280, 900, "light")
@@ -147,8 +146,8 @@ func openMinute(t *testing.T, browser context.Context, c *scene) {
 	}
 }
 
-// searchFromEveryView: from each view, the search finds a message by its Delay-Id, Nats-Msg-Id or target, and a timer
-// by its key.
+// searchFromEveryView: the search finds a message by its Delay-Id, Nats-Msg-Id or target, and a timer by its key. Each
+// search begins in another view.
 func searchFromEveryView(t *testing.T, browser context.Context, c *scene) {
 	c.publish("delay.2h.orders.found", "{}", nats.Header{"Nats-Msg-Id": {"my-own-id"}})
 	c.timer("my-own-key", "orders.keyed", "2h")
@@ -173,8 +172,8 @@ func searchFromEveryView(t *testing.T, browser context.Context, c *scene) {
 	search("not-there", "#/targets", "No match for not-there.")
 }
 
-// namesOfButtons: the name of a button in a row contains the object of its action, for a screen reader. Destructive
-// buttons are red.
+// namesOfButtons: the name of a button in a row contains the object of its action, for a screen reader. The button that
+// confirms a cancel has the colour of the row's button.
 func namesOfButtons(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-1*", 1280, 900, "light")
 	b.unlock()
@@ -229,8 +228,8 @@ func showBodies(t *testing.T, browser context.Context, c *scene) {
 	}
 }
 
-// editLetter changes the headers and the body of a dead letter, and resends it. The delivered message has exactly the
-// changed headers and body.
+// editLetter changes the headers and the body of a dead letter, and resends it. The delivered message has the changed
+// headers and body.
 func editLetter(t *testing.T, browser context.Context, c *scene) {
 	sub := c.subscribe("orders.edited")
 	c.publish("delayin.never.orders.edited", `{"id":1}`, nats.Header{"X-Drop": {"gone"}, "X-Keep": {"kept"}})

@@ -11,7 +11,8 @@ import (
 
 // TestNothingLostOnKillWhilePaused: one of two targets is paused, with 1,000 messages a second for both. Two brokers
 // are killed and started again in turn, at the end both together. No message arrives at the paused target, and no
-// message is lost. After the resumption, under load, the waiting messages arrive in the order of their due times.
+// message is lost. After the resumption, under load, the waiting messages of each subject arrive in the order of their
+// due times.
 func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunListening(t)
@@ -48,7 +49,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 		})
 	}
 	if n := harness.Pending(c, "ORDERS"); n > 0 {
-		t.Fatalf("%d arrived while paused", n)
+		t.Fatalf("%d messages for the paused target arrived", n)
 	}
 	resumed := time.Now()
 	verb("resume", "orders.>")
@@ -66,12 +67,13 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 			continue
 		}
 		if waited++; m.Due.Before(latest[m.Subject]) {
-			t.Fatalf("number %d for %s was due %s, an earlier number %s", waited, m.Subject, m.Due, latest[m.Subject])
+			t.Fatalf("waiting message %d, for %s, was due at %s, and arrived after one that was due at %s", waited,
+				m.Subject, m.Due, latest[m.Subject])
 		}
 		latest[m.Subject] = m.Due
 	}
 	if waited < accepted/10 {
-		t.Errorf("only %d of %d waited, too few to prove the order", waited, accepted)
+		t.Errorf("only %d of %d messages waited, too few to prove the order", waited, accepted)
 	}
 	a.Terminate()
 	b.Terminate()

@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// slowAnswers delays JetStream's answers to the requests of brokers with this configuration whose API subject begins
-// with a text.
+// slowAnswers changes a broker's configuration: JetStream answers late to its requests whose API subject begins with a
+// text.
 func slowAnswers(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, by time.Duration) {
 	t.Helper()
 	late := s.Connect(nats.Name("late"))
@@ -27,7 +27,7 @@ func slowAnswers(t *testing.T, s *natstest.Server, cfg *broker.Config, begins st
 	})
 }
 
-// pausedSlowly runs a broker with some patterns paused. Its reads from the stream of paused messages are slow.
+// pausedSlowly runs a broker with some patterns paused. The broker reads slowly from the stream of paused messages.
 func pausedSlowly(t *testing.T, s *natstest.Server, patterns ...string) (*harness.Client, *inspect.Inspector) {
 	t.Helper()
 	var cfg broker.Config
@@ -40,9 +40,10 @@ func pausedSlowly(t *testing.T, s *natstest.Server, patterns ...string) (*harnes
 	return harness.NewClient(t, s), o
 }
 
-// TestOverlappingPausesKeepTheOrder: two pauses match the same target. An operator resumes both while a third pause
-// drains. The lane of the first pause is too long to drain in one turn. Messages that move from this lane into the lane
-// of the second pause stay before messages that are due later.
+// TestOverlappingPausesKeepTheOrder: two pauses match the same target. An operator resumes both while the lane of a
+// third pause drains, that is, while the broker delivers the lane's messages. Lanes drain in turns of ten seconds, too
+// short for the older of the two pauses. Its messages may move into the lane of the younger pause, and the target still
+// gets all messages in the order of due times.
 func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -68,8 +69,8 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 	})
 }
 
-// TestResumedBesideLongLane: a target is resumed while the long lane of another pause drains. The target gets its
-// messages after one turn of that lane, which takes ten seconds.
+// TestResumedBesideLongLane: a target is resumed while the long lane of another pause drains. The target's message
+// arrives after one turn of that lane, ten seconds.
 func TestResumedBesideLongLane(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -90,7 +91,7 @@ func TestResumedBesideLongLane(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		harness.CheckInOrder(t, c.Arrivals("MAIL"), 1)
 		if n := len(c.Arrivals("SHOP")); n == 0 || n == count {
-			t.Errorf("%d of %d arrived for the other target, whose lane should still drain", n, count)
+			t.Errorf("%d of %d messages of the long lane have arrived, want some and not all", n, count)
 		}
 		time.Sleep(5 * time.Minute)
 		harness.CheckInOrder(t, c.Arrivals("SHOP"), count)

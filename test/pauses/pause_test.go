@@ -43,7 +43,7 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		send(3000, "delay.1s", true)
 		for _, l := range a.Broker.Status().Lanes {
 			if l.Held > 2100 {
-				t.Errorf("%s holds %d messages in memory, want few: paused messages take no memory", l.Stream, l.Held)
+				t.Errorf("%s holds %d messages in memory, want at most 2100: paused messages take no memory", l.Stream, l.Held)
 			}
 		}
 		time.Sleep(2 * time.Second)
@@ -73,8 +73,8 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 	})
 }
 
-// TestNothingSentAfterPause: when pause returns, a slow service has answered all messages that were sent to it, and the
-// broker sends none of the messages in memory.
+// TestNothingSentAfterPause: after pause has returned, the broker sends nothing more to a slow service, although it has
+// messages for the service in memory.
 func TestNothingSentAfterPause(t *testing.T) {
 	t.Parallel()
 	bubble(t, broker.Config{HoldMessages: 1024}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
@@ -94,7 +94,8 @@ func TestNothingSentAfterPause(t *testing.T) {
 }
 
 // TestPausedByAllInstances: two instances share the lanes, and both keep the due messages of the paused target. An
-// instance that crashes and starts again reads the list of pauses before its first message.
+// instance that crashes and starts again reads the list of pauses before its first message. After the resumption, no
+// message arrives after one that was due more than 50 ms later.
 func TestPausedByAllInstances(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -133,7 +134,7 @@ func TestPausedByAllInstances(t *testing.T) {
 		var latest time.Time
 		for i, m := range got {
 			if latest.Sub(m.Due) > 50*time.Millisecond {
-				t.Fatalf("number %d was due %s, an earlier number %s", i, m.Due, latest)
+				t.Fatalf("message %d was due at %s, and arrived after one that was due at %s", i, m.Due, latest)
 			}
 			if m.Due.After(latest) {
 				latest = m.Due
@@ -143,14 +144,14 @@ func TestPausedByAllInstances(t *testing.T) {
 	})
 }
 
-// TestPausedCountsNoAttempts: a refused message keeps its attempts while it waits, even if it was in a retry lane when
-// its target was paused.
+// TestPausedCountsNoAttempts: a pause counts as no attempt of a refused message that is in a retry lane when its target
+// is paused.
 func TestPausedCountsNoAttempts(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, o := start(t, s, broker.Config{Attempts: 3})
 		ack := c.Publish("delay.1s.orders.x", "refused", message.HeaderDeliver, "stream")
-		time.Sleep(1500 * time.Millisecond) // the target has no subscriber, and the message waits for its second attempt
+		time.Sleep(1500 * time.Millisecond) // the target has no stream, and the message waits for its second attempt
 		harness.MustPause(t, o, "orders.>")
 		time.Sleep(time.Hour)
 		ref := harness.MustMessageRef(t, fmt.Sprintf("%s-%d", ack.Stream, ack.Sequence))
@@ -186,9 +187,9 @@ func TestPausedExpires(t *testing.T) {
 	})
 }
 
-// TestTimersOfPausedTarget: timers that become due for a paused target fire into the lane of the pause, with or without
-// a marker in a level. After the resumption, the target gets each timer once, in the order of due times. It never gets
-// a timer that was cancelled before its due time.
+// TestTimersOfPausedTarget: timers that become due for a paused target fire into the lane of the pause. After the
+// resumption, the target gets each timer once, in the order of due times. It never gets a timer that was cancelled
+// before its due time.
 func TestTimersOfPausedTarget(t *testing.T) {
 	t.Parallel()
 	bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, o *inspect.Inspector) {

@@ -71,8 +71,8 @@ func TestOverlappingPauses(t *testing.T) {
 	}
 }
 
-// TestResumedAtItsRate: after the resumption, waiting messages arrive at the target's rate. They had reserved send
-// times before the pause, which postpones these times.
+// TestResumedAtItsRate: after the resumption, waiting messages arrive at the target's rate. The broker reserved their
+// send times before the pause, and the pause postpones these times.
 func TestResumedAtItsRate(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestPausedAgainWhileResumed(t *testing.T) {
 			before := harness.Pending(c, "ORDERS")
 			time.Sleep(5 * time.Second)
 			if got := harness.Pending(c, "ORDERS"); got != before {
-				t.Fatalf("%[2]d arrived after a pause %[1]dms after the resumption", after-300, got-before)
+				t.Fatalf("%d messages arrived while paused; the last resumption had lasted %d ms", got-before, after-300)
 			}
 			harness.MustResume(t, o, "orders.>")
 			time.Sleep(time.Duration(after) * time.Millisecond)
@@ -129,8 +129,8 @@ func TestPausedAgainWhileResumed(t *testing.T) {
 	})
 }
 
-// TestClosingPauseChangesOwner: the owner of the paused messages stops when a pause is closing. The next owner keeps
-// the pause for another second, because a third instance may not have read the state "closing" yet.
+// TestClosingPauseChangesOwner: the owner of the paused messages stops when a pause is closing. The next owner closes
+// the pause again, which takes a second, because an instance may not have read the state "closing" yet.
 func TestClosingPauseChangesOwner(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

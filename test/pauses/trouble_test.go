@@ -38,7 +38,7 @@ func silence(c *harness.Client) (end func()) {
 }
 
 // TestPausedStreamTroubles: the stream of paused messages is full, silent or deleted while 250 messages a second become
-// due for a paused target. The broker delivers and loses no message of the paused target, other targets get their
+// due for a paused target. The broker delivers no message to the paused target and loses none. Another target gets its
 // messages on time, and no lane keeps all paused messages in memory.
 func TestPausedStreamTroubles(t *testing.T) {
 	natstest.SkipShort(t)
@@ -71,7 +71,7 @@ func TestPausedStreamTroubles(t *testing.T) {
 			send(1500)
 			for _, l := range b.Broker.Status().Lanes {
 				if l.Held > 1300 {
-					t.Errorf("%s holds %d messages", l.Stream, l.Held)
+					t.Errorf("%s holds %d messages in memory, want at most 1300", l.Stream, l.Held)
 				}
 			}
 			time.Sleep(time.Minute)
@@ -82,7 +82,7 @@ func TestPausedStreamTroubles(t *testing.T) {
 			harness.MustResume(t, o, "orders.>")
 			time.Sleep(2 * time.Minute)
 			if got := c.Arrivals("ORDERS"); len(got) != count {
-				t.Errorf("%d arrived, want %d", len(got), count)
+				t.Errorf("%d messages arrived after the resumption, want %d", len(got), count)
 			}
 			c.CheckEmpty()
 		})
@@ -164,8 +164,8 @@ func TestResumeWithoutBroker(t *testing.T) {
 	})
 }
 
-// TestPauseWithoutItsStream: a broker without the right to create the stream delivers as usual. The pause command names
-// the missing stream.
+// TestPauseWithoutItsStream: the stream of paused messages is missing, and the broker does not create it. The broker
+// delivers as usual, and a pause fails.
 func TestPauseWithoutItsStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -185,7 +185,8 @@ func TestPauseWithoutItsStream(t *testing.T) {
 }
 
 // TestPauseRefusedByOlderBroker: an older instance without pauses would still deliver, so a pause is refused while such
-// an instance runs. A pause also waits for an instance that does not answer, until it leaves the table of owners.
+// an instance runs. A pause also waits for an instance that does not answer, until that instance leaves the table of
+// owners.
 func TestPauseRefusedByOlderBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -216,15 +217,16 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 	})
 }
 
-// TestLatePauseIsFound: an instance that has not learned of the end of a pause has stored a message in its lane. The
-// broker finds and delivers the message, even if the list does not have this pause any more.
+// TestLatePauseIsFound: an instance that has not learned of the end of a pause stores a message in the lane of the
+// pause. The owner finds and delivers the message, even when the list does not have this pause any more. The message is
+// a copy of a delivered one, so the target stores it again only after its duplicate window.
 func TestLatePauseIsFound(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]string{time.Second: "late", 3 * time.Hour: "late×2"} {
 		natstest.Subtest(t, after.String(), func(t *testing.T, s *natstest.Server) {
 			c, o := start(t, s, broker.Config{})
 			c.Target("ORDERS", "orders.>")
-			if after == time.Second { // then it is not enough to look while nothing is paused
+			if after == time.Second { // the owner must also look while another target is paused
 				harness.MustPause(t, o, "mail.>")
 			}
 			harness.MustPause(t, o, "orders.>")
@@ -237,14 +239,14 @@ func TestLatePauseIsFound(t *testing.T) {
 			natstest.NoError(t, err)
 			harness.MustResume(t, o, "orders.>")
 			time.Sleep(5*time.Second + after)
-			if after > time.Hour { // the next list does not name it any more
+			if after > time.Hour { // the next list no longer contains the pause of orders.>
 				harness.MustPause(t, o, "mail.>")
 				harness.MustResume(t, o, "mail.>")
 			}
 			parked.Header.Del("Nats-Msg-Id")
 			c.Store(&nats.Msg{Subject: parked.Subject, Header: parked.Header, Data: parked.Data})
 			time.Sleep(2 * time.Hour)
-			harness.CheckBodies(t, c.Arrivals("ORDERS"), want) // within its duplicate window, or after
+			harness.CheckBodies(t, c.Arrivals("ORDERS"), want)
 			c.CheckEmpty()
 		})
 	}

@@ -37,8 +37,8 @@ func impatient(t *testing.T) broker.Config {
 	return broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Attempts: 2, Deliver: modes}
 }
 
-// TestResentKeepsItsID: a message without a target becomes a dead letter. When the target exists and an operator
-// resends the letter, the message arrives immediately, once, under its first id. The letter is removed.
+// TestResentKeepsItsID: a message whose target has no stream becomes a dead letter. When the stream exists and an
+// operator resends the letter, the message arrives immediately, once, under its first id. The letter is removed.
 func TestResentKeepsItsID(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, impatient(t), func(t *testing.T, c *harness.Client) {
@@ -96,8 +96,9 @@ func TestResentHasAllItsRetries(t *testing.T) {
 	})
 }
 
-// TestResentOnce: an operator loses the connection between the publish and the removal of the letter, and resends it
-// again. The message arrives once, although the target's duplicate window has passed.
+// TestResentOnce: an operator's resend publishes the message, but cannot remove the letter, here because the server
+// forbids it. When the letter is resent again, the duplicate window of the target's stream has passed. Still, the
+// message arrives only once.
 func TestResentOnce(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleAs(t, natstest.DenyPublish("$JS.API.STREAM.MSG.DELETE.>"), func(t *testing.T, s *natstest.Server) {
@@ -113,7 +114,7 @@ func TestResentOnce(t *testing.T) {
 		l := letter(c, c.LetterStore())
 		if err := cut.LetterStore().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
 			errors.Is(err, deadletter.ErrNotResendable) {
-			t.Fatalf("cut off: got %v", err)
+			t.Fatalf("the resend without the right to remove: got %v", err)
 		}
 		synctest.Wait()
 		harness.CheckCount(t, in.Arrivals(), 1)
@@ -154,7 +155,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			tenants[name] = harness.WrapConn(t, s.Connect(nats.UserInfo(name, name), nats.CustomInboxPrefix("_INBOX_"+name)))
 			live[name] = tenants[name].Subscribe("delaydead.*." + name + ".>")
 		}
-		others := []*harness.Inbox{ // the server refuses this subscription, so nothing arrives
+		others := []*harness.Inbox{ // the server refuses these subscriptions, so nothing arrives
 			tenants["orders"].Subscribe("delaydead.>"), tenants["orders"].Subscribe("delaydead.*.payments.>"),
 			tenants["orders"].Subscribe("_INBOX_payments.>"),
 		}
@@ -180,7 +181,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			}
 		}
 		if left := operator.Letters(operator.LetterStore()); len(left) != 4 {
-			t.Errorf("%d letters, want 4, since a read removes no letter", len(left))
+			t.Errorf("%d letters, want 4, because a read removes no letter", len(left))
 		}
 	})
 }

@@ -49,8 +49,8 @@ func runFailing(c *harness.Client, subject string, times int) *harness.Inbox {
 // forever is the number of failures of a service that never succeeds.
 const forever = math.MaxInt
 
-// checkAttempts compares the times after start at which messages arrived, each with the number of failed attempts in
-// the headers.
+// checkAttempts expects the arrivals in want: for each, the time after start, a slash, and the number of failed
+// attempts in the header.
 func checkAttempts(t *testing.T, all []harness.Arrival, start time.Time, want string) {
 	t.Helper()
 	var words []string
@@ -62,8 +62,8 @@ func checkAttempts(t *testing.T, all []harness.Arrival, start time.Time, want st
 	}
 }
 
-// TestRetries: a service fails five times. Each attempt has the same message, exactly at the time of the setting, with
-// the number of previous attempts in a header.
+// TestRetries: a service fails five times. Each attempt has the same message, exactly at the time that RetryLadder
+// sets, with the number of previous attempts in a header.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{RetryLadder: harness.Ladder(t, "2s 10s 1m")}, func(t *testing.T, c *harness.Client) {
@@ -82,7 +82,8 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestLastAttempt: after the last refusal, a message becomes a dead letter with all its details.
+// TestLastAttempt: after the last refusal, a message becomes a dead letter. The letter has the refusals, the body and
+// the headers.
 func TestLastAttempt(t *testing.T) {
 	t.Parallel()
 	cfg := broker.Config{Attempts: 3,
@@ -116,8 +117,7 @@ func TestLastAttempt(t *testing.T) {
 	})
 }
 
-// TestSilentService: a request without a reply within DELAY_REPLY_TIMEOUT counts as a refusal, and a late reply changes
-// nothing.
+// TestSilentService: a request without a reply within DELAY_REPLY_TIMEOUT counts as a refusal.
 func TestSilentService(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{Attempts: 2, ReplyTimeout: 3 * time.Second}, func(t *testing.T, c *harness.Client) {
@@ -160,7 +160,8 @@ func TestServiceRepliesWithJSON(t *testing.T) {
 }
 
 // TestExpires: a message is delivered up to the nanosecond at which it expires, and not afterwards.
-func TestExpires(t *testing.T) { // not in parallel: the server is restarted
+func TestExpires(t *testing.T) {
+	t.Parallel()
 	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		refused := runFailing(c, "svc", forever)

@@ -136,8 +136,7 @@ func (h headers) note(name string, at token.Pos) {
 	}
 }
 
-// look records the headers in a node of the syntax tree: strings that look like a header, constants with names of
-// headers, and arguments of header functions.
+// look records the headers in a node of the syntax tree.
 func (h headers) look(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.BasicLit:
@@ -197,7 +196,7 @@ func functionName(e ast.Expr) string {
 	return ""
 }
 
-// headerLike reports whether a string looks like the name of a header, since the arguments of header functions are also
+// headerLike reports whether a string looks like the name of a header. The arguments of header functions are names and
 // values.
 func headerLike(s string) bool {
 	return s != "" && 'A' <= s[0] && s[0] <= 'Z' &&

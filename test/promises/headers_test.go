@@ -25,9 +25,9 @@ var userLines = []string{
 }
 
 // TestReservedHeaders publishes each reserved header in each spelling that might hide it, on the raw protocol. It then
-// reads the raw bytes of the message in every place: the next level, a retry lane, the target, and the dead letters. As
-// the server parses these bytes, and as nats.go does, they have all user headers, and no reserved headers except those
-// of the broker.
+// reads the raw bytes of the message in every place: the next level, a retry lane, the target, and the dead letters.
+// The test parses these bytes once as the server does, and once as nats.go does. Each time they have all user headers,
+// and no reserved headers except those of the broker.
 func TestReservedHeaders(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -93,7 +93,7 @@ func (v vectors) publish(raw *harness.RawConn) {
 		}
 	}
 	if published := 2 * len(poison.Disguises) * len(poison.Headers); all < published*3/4 || all == published {
-		v.c.T.Errorf("the streams stored %d of %d, want nearly all", all, published)
+		v.c.T.Errorf("the streams stored %d of %d messages, want three quarters or more, but not all", all, published)
 	}
 }
 
@@ -154,8 +154,8 @@ func foldName(name string) string {
 	}, name)
 }
 
-// checkRaw fails for each reserved header that is not allowed, occurs twice, or has a wrong value, and for each changed
-// user header.
+// checkRaw expects exactly the reserved headers in set, each once, with the right id and due time, and all user headers
+// unchanged.
 func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due time.Time, suffix string) {
 	t.Helper()
 	reserved := make(map[string]string)
@@ -180,10 +180,10 @@ func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due ti
 	}
 	if _, err := message.ParseID(reserved["delay-id"]); err != nil ||
 		reserved["nats-msg-id"] != reserved["delay-id"]+suffix {
-		t.Errorf("%s: id %q as %q", what, reserved["delay-id"], reserved["nats-msg-id"])
+		t.Errorf("%s: Delay-Id is %q, and Nats-Msg-Id is %q", what, reserved["delay-id"], reserved["nats-msg-id"])
 	}
 	if got, want := reserved["delay-due"], due.UTC().Format(time.RFC3339Nano); got != want {
-		t.Errorf("%s: due %s, want %s", what, got, want)
+		t.Errorf("%s: Delay-Due is %s, want %s", what, got, want)
 	}
 	for _, line := range userLines {
 		if !slices.Contains(user, line) {

@@ -22,10 +22,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// In these tests, streams change under a running broker, which continues. Accepted messages that still exist arrive,
-// and later messages also.
-
-// TestConsumerDeleted deletes the broker's consumers.
+// TestConsumerDeleted deletes consumers of a running broker. All messages arrive.
 func TestConsumerDeleted(t *testing.T) {
 	t.Parallel()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 45s 10m")}
@@ -101,7 +98,7 @@ func TestStreamRecreated(t *testing.T) {
 }
 
 // TestServerRestored resets the server's data to an earlier state, as a restore from a backup or a power failure may
-// do. Afterwards the server uses some sequences again.
+// do. Afterwards the server uses some sequences again. The messages of the backup and the later messages arrive once.
 func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTimers
 	dir, backup := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
@@ -179,8 +176,8 @@ func deliverSecond(c *harness.Client) *harness.Inbox {
 	return in
 }
 
-// TestAckLost crashes the broker between a delivery and its commit. The duplicate that follows has the same ids, so a
-// target with a duplicate window stores one message.
+// TestAckLost crashes the broker after a delivery, before it removes the message. The duplicate that follows has the
+// same ids, so a target with a duplicate window stores one message.
 func TestAckLost(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, b *harness.Instance) {
@@ -234,9 +231,9 @@ func TestCleanStopNoDuplicates(t *testing.T) {
 	})
 }
 
-// TestDeposedLeaderRepeatsNothing: a paused leader continues, and does not know that another server was elected. For
-// some time it answers with an old state of the stream. The broker does not take this state for a new stream: it reads
-// no message again, and no message arrives twice.
+// TestDeposedLeaderRepeatsNothing: after a suspension of its process, a leader does not know that another server was
+// elected. For some time it answers with an old state of the stream; here a proxy gives these answers. The broker does
+// not take this state for a new stream: it reads no message again, and no message arrives twice.
 func TestDeposedLeaderRepeatsNothing(t *testing.T) {
 	for _, staleTime := range []time.Duration{0, 300 * time.Millisecond, 5 * time.Second, 9 * time.Second} {
 		t.Run(staleTime.String(), func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestSilentTargetSlowsNobody(t *testing.T) {
 	harness.Bubble(t, broker.Config{HoldMessages: 2 << 10}, func(t *testing.T, c *harness.Client) {
 		c.SilentTarget("silent.x")
 		c.Target("ORDERS", "orders.>")
-		for range 30 { // due in 3 s; the first refusal is after 5 s
+		for range 30 { // takes 3 s, less than the 5 s until the first refusal
 			c.PublishMany("delayin.100ms.silent.x", 500, message.HeaderDeliver, "stream")
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -94,7 +94,7 @@ func TestTroubleBesideHealthy(t *testing.T) {
 // only the deliveries of the last seconds.
 func TestCrashRepeatsLittle(t *testing.T) {
 	t.Parallel()
-	// Messages a second, and the maximum number of the last 5 or 6 seconds.
+	// The key is the rate in messages a second. The maximum is the number of messages in the last 5.2 s or 6 s.
 	for rate, maxDuplicates := range map[int]int{10: 52, 1000: 6000} {
 		if rate > 10 && testing.Short() {
 			continue
@@ -121,8 +121,9 @@ func TestCrashRepeatsLittle(t *testing.T) {
 	}
 }
 
-// TestCleanStopAfterReconnect restarts the server, and thus replaces a lane's consumer, while the owner holds its
-// maximum number of messages and reads nothing. Deliveries are still committed, and a clean stop repeats none.
+// TestCleanStopAfterReconnect restarts the server, and thus replaces a lane's consumer, while the owner reads nothing,
+// because it holds 256 messages that are not due soon. Delivered messages are still removed, and a clean stop repeats
+// none.
 func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, c := harness.Start(t, s, broker.Config{})
@@ -182,7 +183,7 @@ func TestDeadLettersFull(t *testing.T) {
 		c.PublishMany("delayin.soon.orders.x", bad)
 		time.Sleep(time.Minute)
 		if got := log.CountPrefix(""); got > 100 {
-			t.Errorf("%d lines in a minute, want few", got)
+			t.Errorf("%d lines in a minute, want at most 100", got)
 		}
 		hold(-1)
 		time.Sleep(time.Minute)

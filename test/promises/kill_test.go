@@ -53,7 +53,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	const kills = 3
 	p, l := restartUnderLoad(t, p, c.NC, kills, (*natstest.Process).Crash, env)
 	c.AwaitCount("ORDERS", l.End(kills*harness.LoadRate/2), natstest.Timeout)
-	time.Sleep(5 * time.Second) // also for messages that were stored and not acknowledged
+	time.Sleep(5 * time.Second) // for messages that were stored without an acknowledgement, and for duplicates
 	l.CheckHistory(c.Arrivals("ORDERS"))
 	p.Terminate()
 }

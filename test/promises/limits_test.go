@@ -18,8 +18,8 @@ import (
 )
 
 // TestFloodOfOneTarget publishes 3,000 messages with the same due time, for a target with a rate of 50 a second. They
-// arrive at exactly that rate, also after a restart of the broker. Two hundred messages for other targets, due at the
-// same time, are all on time.
+// arrive at exactly that rate, also after a restart of the broker. For other targets, a hundred messages are due at the
+// same time, and another hundred, one a second. All are on time.
 func TestFloodOfOneTarget(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -121,7 +121,7 @@ func TestRateAfterOutage(t *testing.T) {
 			_ = m.Respond([]byte(answer))
 		})
 		c.PublishMany("delay.10s.slow.x", flood)
-		time.Sleep(20 * time.Minute) // longer than the outage, and than 400 s at the rate
+		time.Sleep(20 * time.Minute) // longer than the outage and the 400 s that the flood needs at the rate
 		for second, n := range asked {
 			if n > rate {
 				t.Fatalf("in second %s the target got %d requests, want at most %d", second, n, rate)

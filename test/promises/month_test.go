@@ -30,8 +30,8 @@ var monthSecrets = [2]string{"the first secret of the shop", "the second secret 
 // TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled. The shop has
 // reminders, series through a change of the local clocks, a target that is down for a night, a pause, a rate, restarts,
 // another secret, and other levels. At the end no message is lost, early or duplicated, and no cancelled timer has
-// fired. Consumers, goroutines and memory are about as many as after the first day. Two brokers write a heartbeat each
-// second of the month, which takes some ten times as long:
+// fired. After the first day, consumers, goroutines and memory grow only within the bounds in check. Two brokers write
+// a heartbeat each second of the month, which takes some ten times as long:
 //
 //	go test ./test/promises -run TestAMonth -month.days 32 -timeout 1h
 //	go test ./test/promises -run TestAMonth -month.days 32 -month.brokers 2 -timeout 4h
@@ -40,7 +40,7 @@ func TestAMonth(t *testing.T) {
 	if *monthDays%4 != 0 || *monthDays < 4 || *monthBrokers < 1 || *monthBrokers > 2 {
 		t.Fatal("-month.days: write a multiple of four; -month.brokers: write 1 or 2")
 	}
-	// No other test runs. On one processor, a switch between the goroutines of server and broker costs half.
+	// No other test runs. On one processor, a switch between goroutines costs half as much.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dir := natstest.Dir(t)
 	natstest.DropTimers()
@@ -62,7 +62,7 @@ type month struct {
 	server  *natstest.Server
 	cfg     broker.Config
 	brokers []*harness.Instance
-	size    int // the running brokers
+	size    int // the number of running brokers
 	retired int // the number of stopped brokers, whose memory the test keeps until its end
 	days    int
 	day     int // the day of this month, from 0
@@ -72,7 +72,7 @@ type month struct {
 	orders    int
 	due       map[string]time.Time   // the due time of each message that must arrive, by its body
 	cancelled map[string]bool        // by body
-	series    map[string][]time.Time // the rounds of each key
+	series    map[string][]time.Time // the expected rounds of each key
 	arrived   []harness.Arrival      // without headers
 	first     usage                  // after the first day
 }
@@ -147,7 +147,7 @@ func (m *month) restart(change func(*broker.Config)) {
 	}
 }
 
-// liveADay runs the shop for a day. The events of the month are at fixed hours of its days.
+// liveADay runs the shop for a day.
 func (m *month) liveADay() {
 	m.T.Helper()
 	for hour := range 24 {
@@ -170,7 +170,7 @@ func (m *month) liveADay() {
 	}
 }
 
-// event plays the event of an hour. Four days have all events, and longer months repeat the events.
+// event plays the event of an hour, if there is one. The events repeat every four days.
 func (m *month) event(hour int) {
 	m.T.Helper()
 	switch at := [2]int{m.day % 4, hour}; at {
@@ -199,7 +199,7 @@ func (m *month) event(hour int) {
 		m.restart(func(c *broker.Config) { c.Secrets = []string{m.secret(0), m.secret(1)} })
 	case [2]int{1, 22}:
 		m.restart(func(c *broker.Config) { c.Secrets = []string{m.secret(1), m.secret(0)} })
-	case [2]int{2, 20}: // the weekly restart
+	case [2]int{2, 20}: // a restart without a change
 		m.restart(func(*broker.Config) {})
 	case [2]int{2, 23}: // the new secret has been sealing for longer than the longest delay
 		m.restart(func(c *broker.Config) { c.Secrets = []string{m.secret(1)} })
@@ -214,10 +214,10 @@ func (m *month) event(hour int) {
 	}
 }
 
-// secret returns the secret in use on this day, or the next one.
+// secret returns the secret with which this block of four days begins (next is 0), or ends (next is 1).
 func (m *month) secret(next int) string { return monthSecrets[(m.day/4+next)%2] }
 
-// order sets a timeout, which most customers cancel, and a reminder, and sometimes sends a mail.
+// order sets a timeout, which most customers cancel. Some orders also have a reminder, a promotion or a mail.
 func (m *month) order() {
 	m.T.Helper()
 	m.orders++
@@ -250,7 +250,7 @@ func (m *month) order() {
 	m.due[id] = due
 }
 
-// publishIn requests a delivery after a delay, rounded up to a second.
+// publishIn requests a delivery after a delay, or up to a second later.
 func (m *month) publishIn(body, target string, in time.Duration) {
 	m.T.Helper()
 	in = in.Truncate(time.Second) + time.Second

@@ -88,7 +88,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestAbsoluteTimes uses points in time instead of durations, in every notation.
+// TestAbsoluteTimes uses points in time instead of durations: RFC 3339, unix seconds and unix milliseconds.
 func TestAbsoluteTimes(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client) {

@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestOldestDueFirstWithinASecond: messages that are overdue by less than a second are sent after messages that are
-// overdue by more.
+// TestOldestDueFirstWithinASecond: overdue messages are sent in the order of their due times, even if these are only a
+// tenth of a second apart.
 func TestOldestDueFirstWithinASecond(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, a *harness.Instance) {
@@ -81,10 +81,11 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 				t.Fatalf("%s arrived at %s, want all overdue messages at %s", m.Body, m.At, back)
 			}
 			if m.Due.Before(lanes[m.Body]) {
-				t.Fatalf("number %d, %s, was due %s, and an earlier number of the same lane %s", i, m.Body, m.Due, lanes[m.Body])
+				t.Fatalf("message %d, of %s, was due at %s, and arrived after one of its lane that was due at %s", i, m.Body,
+					m.Due, lanes[m.Body])
 			}
 			if latest.Sub(m.Due) > 100*time.Millisecond {
-				t.Fatalf("number %d, %s, was due %s, an earlier number %s", i, m.Body, m.Due, latest)
+				t.Fatalf("message %d, of %s, was due at %s, and arrived after one that was due at %s", i, m.Body, m.Due, latest)
 			}
 			lanes[m.Body] = m.Due
 			if m.Due.After(latest) {
@@ -92,7 +93,7 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 			}
 		}
 		if overdue < count/3 {
-			t.Errorf("%d messages were overdue, want more", overdue)
+			t.Errorf("%d messages were overdue, want at least %d", overdue, count/3)
 		}
 		c.CheckEmpty()
 	})
@@ -107,7 +108,7 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a, c := harness.Start(t, s, broker.Config{Ladder: harness.Ladder(t, "10s 1m")})
 		c.Target("ORDERS", "orders.>")
-		for range 50 { // these messages hop into the level 10s, and are due up to ten seconds after its end
+		for range 50 { // these messages hop into the level 10s, and are due up to ten seconds after they leave it
 			c.Publish("delayin.19s.orders.x", "")
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -124,7 +125,7 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 		got := c.Arrivals("ORDERS")
 		for i, m := range got {
 			if m.Due.Before(last) {
-				t.Fatalf("number %d was due %s, the one before it %s", i, m.Due, last)
+				t.Fatalf("message %d was due at %s, and the one before it at %s", i, m.Due, last)
 			}
 			last = m.Due
 		}

@@ -27,7 +27,7 @@ func TestPoison(t *testing.T) {
 		}
 		p.Target("ORDERS", "orders.>")
 		named := p.Subscribe("headers.ok")
-		p.emptyBodies()
+		p.serverStatuses()
 		p.badHeaders()
 		p.badTargets()
 		p.badTimes()
@@ -72,8 +72,8 @@ func (p *poisoner) badBlock(code message.Code, subject, block, body string) {
 	p.dead[string(code)]++
 }
 
-// emptyBodies publishes messages whose headers look like a status of the server.
-func (p *poisoner) emptyBodies() {
+// serverStatuses publishes messages whose headers look like a status of the server.
+func (p *poisoner) serverStatuses() {
 	for _, status := range []string{"100", "404", "408", "409", "503", "409 Consumer Deleted", "409 Server Shutdown"} {
 		p.raw.Publish("delay.1s.orders.clean", "NATS/1.0\r\nStatus: "+status+
 			"\r\nDescription: Consumer Deleted\r\nNats-Pending-Messages: 500\r\n\r\n", "clean")
@@ -82,7 +82,8 @@ func (p *poisoner) emptyBodies() {
 	}
 }
 
-// badHeaders publishes headers that cannot be parsed. If the broker ignored them, it would lose a Delay-Until.
+// badHeaders publishes headers that cannot be parsed, and headers beyond a limit of the broker. If the broker ignored
+// them, it would lose a Delay-Until.
 func (p *poisoner) badHeaders() {
 	for _, block := range []string{"NATS/1.0\r\nDelay-Until: 2030-01-01T00:00:00Z\r\nno colon\r\n\r\n",
 		"NATS/1.0\r\n\xff\xfe\r\n\r\n", "NATS/1.0\r\nDelay-Until 2030\r\n\r\n"} {
@@ -93,14 +94,14 @@ func (p *poisoner) badHeaders() {
 	p.badBlock(message.BadHeaders, "delay.1s.orders.bad", "NATS/1.0\r\nX(y): z\r\n\r\n", "bad key")
 }
 
-// badTargets publishes to targets that are too long for the protocol, or missing.
+// badTargets publishes to targets that are too long, missing, or not allowed in a header.
 func (p *poisoner) badTargets() {
 	p.badBlock(message.BadTarget, "delay.1s."+strings.Repeat("x", 5000), "", "long")
 	p.bad(message.BadTarget, "delay.1s", "bare")
 	p.bad(message.BadTarget, "delay.1s", "bare", message.HeaderTarget, "orders.notlisted")
 }
 
-// badTimes publishes times that cannot be parsed, or occur twice.
+// badTimes publishes times that are malformed, too far, given twice, or too early, and an unknown mode of delivery.
 func (p *poisoner) badTimes() {
 	for _, subject := range []string{"delayat.1732060800.123.orders.x", "delayin.1.5s.orders.x",
 		"delayat.2000-01-02T00:00:00.000Z.orders.x", "delayin.soon.orders.x",
@@ -153,7 +154,7 @@ func (p *poisoner) checkDelivered(healthy int) {
 	}
 }
 
-// checkDeadLetters expects this number of letters of each code, each with the details that an operator needs.
+// checkDeadLetters expects the counted number of letters of each code, each with its reason, subject and id.
 func (p *poisoner) checkDeadLetters() {
 	t, letters := p.T, p.Client.DeadLetters()
 	for code, want := range p.dead {
@@ -164,7 +165,7 @@ func (p *poisoner) checkDeadLetters() {
 	for code, all := range letters {
 		for _, a := range all {
 			if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
-				t.Errorf("the dead letter %s on %s lacks a sentence, its subject or its id: %v", code, a.Subject,
+				t.Errorf("the dead letter %s on %s lacks its reason, its subject or its id: %v", code, a.Subject,
 					a.Header)
 			}
 		}

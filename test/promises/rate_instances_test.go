@@ -26,8 +26,8 @@ func startRated(t *testing.T, s *natstest.Server, instances, rate int) (*harness
 	return harness.NewClient(t, s), all
 }
 
-// checkRate expects messages at exactly their rate. A message that moves to the instance that reserves the send times
-// may arrive a little late, since that instance may read the message after its send time.
+// checkRate expects messages at their rate, each up to 25 ms early or late. A message that moves to the instance that
+// reserves the send times may be late, because that instance may read the message after its send time.
 func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int) {
 	t.Helper()
 	ids := make(map[string]bool)
@@ -43,16 +43,17 @@ func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int
 	harness.CheckSpread(t, all, rate, time.Second-collect)
 	for i := 1; i < len(all); i++ {
 		if apart := all[i].At.Sub(all[i-1].At); apart > interval+collect {
-			t.Fatalf("%s: number %d arrived %s after the previous number", what, i, apart)
+			t.Fatalf("%s: message %d arrived %s after the previous message", what, i, apart)
 		}
 	}
 	if took, turns := all[count-1].At.Sub(all[0].At), time.Duration(count-1)*interval; took > turns+time.Second {
-		t.Errorf("%s: the deliveries took %s, want %s, the sum of the intervals", what, took, turns)
+		t.Errorf("%s: the deliveries took %s, want at most a second more than the sum of the intervals, %s", what, took,
+			turns)
 	}
 }
 
-// TestRateWithInstances: three instances together send to a target at exactly its rate. Its messages are in lanes of
-// all instances, or all in one lane.
+// TestRateWithInstances: three instances together send to a target at its rate. Its messages are in lanes of all
+// instances, or all in one lane.
 func TestRateWithInstances(t *testing.T) {
 	t.Parallel()
 	for name, lanes := range map[string][]string{
@@ -80,7 +81,7 @@ func TestRateWithInstances(t *testing.T) {
 						}
 					}
 				}
-				time.Sleep(2 * time.Minute) // the last message of three lanes is due at its rate after a minute
+				time.Sleep(2 * time.Minute) // in three lanes, a target has 900 messages: 45 s at its rate
 				for target, in := range in {
 					checkRate(t, target, in.Arrivals(), flood*len(lanes), rate)
 				}
@@ -132,7 +133,7 @@ func TestRateByKey(t *testing.T) {
 	})
 }
 
-// TestRateWhileInstancesChange: one of three instances stops, another one crashes, and a third joins, while messages
+// TestRateWhileInstancesChange: one of three instances stops, another one crashes, and a new one joins, while messages
 // wait for their send times. A target gets at most a quarter more than its rate.
 func TestRateWhileInstancesChange(t *testing.T) {
 	natstest.SkipShort(t)
@@ -159,7 +160,7 @@ func TestRateWhileInstancesChange(t *testing.T) {
 		if len(ids) != flood || len(got) > flood+rate {
 			t.Errorf("%d messages arrived %d times, want %d, and few duplicates", len(ids), len(got), flood)
 		}
-		// A message that is up to 250 ms late for its send time does not delay the others.
+		// Messages that are up to 250 ms late do not delay later ones, so a second may have a quarter more.
 		harness.CheckSpread(t, got, rate+rate/4+1, time.Second)
 		if took := got[len(got)-1].At.Sub(got[0].At); took > (flood/rate+10)*time.Second {
 			t.Errorf("the deliveries took %s, want little more than %ds, the sum of the intervals", took, flood/rate)

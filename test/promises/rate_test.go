@@ -34,8 +34,8 @@ func TestRateAfterServerOutage(t *testing.T) { // not in parallel: see natstest.
 	})
 }
 
-// TestSilenceOfRatedTargetCounts: a target with a rate should acknowledge, and never does. Each repetition of a message
-// takes a send time. After the third repetition without an answer, the message becomes a dead letter.
+// TestSilenceOfRatedTargetCounts: a target with a rate should acknowledge, and never does. Three sends without an
+// answer count as one refusal, which is here the last attempt. The message becomes a dead letter.
 func TestSilenceOfRatedTargetCounts(t *testing.T) {
 	t.Parallel()
 	const flood = 20
@@ -128,7 +128,7 @@ func TestPausedAgainAtItsRate(t *testing.T) {
 					before := harness.Pending(c, "SLOW")
 					time.Sleep([]time.Duration{10 * time.Second, 3 * time.Second, time.Second / 2, 7 * time.Second}[i])
 					if got := harness.Pending(c, "SLOW"); got != before {
-						t.Errorf("paused, %d arrived", got-before)
+						t.Errorf("%d messages arrived while paused", got-before)
 					}
 					harness.MustResume(t, o, "slow.>")
 					publish()
@@ -141,7 +141,7 @@ func TestPausedAgainAtItsRate(t *testing.T) {
 				for i := 1; i < len(got); i++ {
 					switch apart := got[i].At.Sub(got[i-1].At); {
 					case apart < time.Second/rate:
-						t.Fatalf("number %d arrived %s behind the one before it", i, apart)
+						t.Fatalf("message %d arrived %s after the one before it", i, apart)
 					case apart > time.Second/rate:
 						waits++
 					}

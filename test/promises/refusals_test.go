@@ -122,8 +122,8 @@ func TestLastReasonTravels(t *testing.T) {
 }
 
 // TestRetriesWithJitter: messages that a target refused together are retried at different times. No retry is before the
-// end of its wait, or later than the jitter allows. The rest of the wait after the retry lane may be longer than a
-// message stays in memory.
+// end of its wait, or later than the jitter allows. The jitter, here up to 12 s, may be longer than the 3 s that a
+// message usually waits in memory.
 func TestRetriesWithJitter(t *testing.T) {
 	t.Parallel()
 	const count = 40
@@ -156,8 +156,8 @@ func TestRetriesWithJitter(t *testing.T) {
 	})
 }
 
-// byTarget returns a configuration in which shop.mail is tried three times, after 2s and 10m, and other targets four
-// times.
+// byTarget returns a configuration in which shop.mail is tried three times, with waits of 2s and 10m, and other targets
+// four times.
 func byTarget(t *testing.T) broker.Config {
 	return broker.Config{
 		RetryLadder: harness.Ladder(t, "1s 5s"),
@@ -166,8 +166,8 @@ func byTarget(t *testing.T) broker.Config {
 	}
 }
 
-// TestRetriesByTarget: each target is retried as often as its rule says, at exactly these times. No target waits for
-// the retries of another target.
+// TestRetriesByTarget: each target is retried as often as its rule says, at exactly the times of the rule. No target
+// waits for the retries of another target.
 func TestRetriesByTarget(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, byTarget(t), func(t *testing.T, c *harness.Client) {

@@ -12,10 +12,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRestoredWhileReaderPauses restores a level from a backup while the owner holds its maximum number of messages, so
-// that the reader is paused and does not notice. New messages get the sequences of old messages. In the backup of an
-// older server, even the creation time of the stream is the same. The owner's next commit must not remove the new
-// messages.
+// TestRestoredWhileReaderPauses restores a level from a backup while the owner reads nothing, because it holds 256
+// messages that are not due soon. So the owner does not notice the restore. New messages get the sequences of old
+// messages. In the backup of an older server, even the creation time of the stream is the same. When the owner removes
+// delivered messages, it must not remove the new messages.
 func TestRestoredWhileReaderPauses(t *testing.T) {
 	t.Parallel()
 	forEachBackup(t, func(t *testing.T, s *natstest.Server, c *harness.Client, backUp backupKind) {
