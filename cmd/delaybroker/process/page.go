@@ -21,7 +21,7 @@ import (
 // pageConnectTimeout is the maximum time for connecting as the page's user.
 const pageConnectTimeout = 2 * time.Second
 
-// page creates the page. The page opens its connections when there are viewers.
+// page creates the page. It opens no connection: the page does, when it needs one.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) *page.Page {
 	c := p.Config.Broker
 	return page.New(page.Config{

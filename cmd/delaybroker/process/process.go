@@ -33,7 +33,7 @@ type Process struct {
 	Config settings.Config
 	Log    *slog.Logger
 
-	Version, Revision, GoVersion string // of this program, for the probes and the log
+	Version, Revision, GoVersion string // of this program
 
 	spans func() (sent, dropped uint64) // counts the spans; nil without tracing
 }
@@ -226,8 +226,8 @@ func listenAddress(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability returns the durability of an acknowledged message, from the configurations of the streams that it can
-// read.
+// durability returns the durability of an acknowledged message. It takes into account the streams whose configurations
+// the broker can read.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -242,8 +242,8 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 }
 
 // place identifies the location where this broker runs. After a crash, the next broker at the place takes over the
-// lanes of the crashed broker immediately. Two brokers have different places: the directory of the embedded server is
-// locked, and an address of a host has one listener. The exception is two containers with one host name and separate
+// lanes of the crashed broker within a second. Two brokers have different places: the directory of the embedded server
+// is locked, and an address of a host has one listener. The exception is two containers with one host name and separate
 // networks. Then the container that started later continues without a place. In Kubernetes, the host name is the name
 // of the pod.
 //

@@ -111,7 +111,7 @@ func (p *Publisher) publishOnce(ctx context.Context) (Published, error) {
 	if at, ok := p.storedTime(ctx, ack); ok {
 		now, m.Estimated = at, false
 	}
-	request, _ := p.Parse(m.Stream, m.Sequence, now) // the caller has reported a problem before the publish
+	request, _ := p.Parse(m.Stream, m.Sequence, now) // the command has checked the message before the publish
 	m.Due = request.Due
 	if !m.Estimated {
 		m.ID = request.ID
@@ -126,9 +126,10 @@ func (p *Publisher) Parse(stream string, sequence uint64, at time.Time) (message
 	})
 }
 
-// send publishes the message, and explains a failure. The context is from Session.WithRefusal.
-func (p *Publisher) send(refusalCtx context.Context) (*jetstream.PubAck, error) {
-	ctx, cancel := context.WithTimeout(refusalCtx, ackTimeout)
+// send publishes the message, and explains a failure. If the server refuses the first publish, the refusal ends the
+// parent context and is its cause.
+func (p *Publisher) send(parent context.Context) (*jetstream.PubAck, error) {
+	ctx, cancel := context.WithTimeout(parent, ackTimeout)
 	defer cancel()
 	m := *p.Message // a copy, because the client library may add headers
 	ack, err := p.Session.JetStream.PublishMsg(ctx, &m)
@@ -137,7 +138,7 @@ func (p *Publisher) send(refusalCtx context.Context) (*jetstream.PubAck, error) 
 	case err == nil:
 		return ack, nil
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return nil, p.explainNoStream(refusalCtx)
+		return nil, p.explainNoStream(parent)
 	case errors.Is(refusal, nats.ErrPermissionViolation):
 		return nil, fmt.Errorf("publish to %s: %w", subject, refusal)
 	case errors.Is(refusal, context.DeadlineExceeded):

@@ -44,12 +44,12 @@ type Result struct {
 	Err     error         // error of a failed step
 }
 
-// scheduleKey is the key of a schedule.
+// scheduleKey identifies a schedule.
 type scheduleKey struct{ name, target string }
 
-// Run plans and executes one step for each schedule of the file and, unless NoRemoval is set, for each other schedule
-// of its set, one after the other. After a failed step it continues. If it returns an error, it has changed nothing:
-// the error is ErrEmpty, or the reason why it could not list the set.
+// Run plans one step for each schedule of the file and, unless NoRemoval is set, for each other schedule of the file's
+// set. Unless DryRun is set, it executes each step before it plans the next one, and continues after a failed step. If
+// Run returns an error, it has changed nothing: the error is ErrEmpty, or the reason why it could not list the set.
 func (a Apply) Run(ctx context.Context, report func(Result)) error {
 	stale, err := a.staleKeys(ctx)
 	if err != nil {

@@ -18,9 +18,9 @@
 // instead of a delay, and a last time instead of a number of rounds. After a series has ended, no entry has the number
 // of its past rounds, so an application would start the series again.
 //
-// A change that keeps the interval keeps the times of the rounds. If each change began a new interval, a schedule of
-// fifteen minutes that is changed every ten minutes would never fire. A change starts a new series, as a change by hand
-// does: its rounds count from 1 again.
+// A change that keeps the interval and the first time keeps the times of the rounds. If each change began a new
+// interval, a schedule of fifteen minutes that is changed every ten minutes would never fire. A change starts a new
+// series, as a change by hand does: its rounds count from 1 again.
 //
 // # Concurrent runs
 //

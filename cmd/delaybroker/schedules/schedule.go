@@ -138,8 +138,8 @@ func (s Schedule) incoming(policy message.Policy, set string, now time.Time) mes
 	}
 }
 
-// request returns the timer that a broker would read if the schedule were set now, without its last time. The schedule
-// must be valid.
+// request returns the timer that a broker would read if the schedule were set now. It leaves out the last time, which
+// may be past. The schedule must be valid.
 func (s Schedule) request(set string, policy message.Policy, now time.Time) entry.Pending {
 	s.Last = time.Time{}
 	return entry.Parse(policy, s.incoming(policy, set, now)).Pending

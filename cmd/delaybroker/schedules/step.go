@@ -113,7 +113,7 @@ func (p Step) leave(why string) Step {
 	return p
 }
 
-// set adds the change that replaces the entry by a schedule.
+// set adds to the step the change that stores the schedule.
 func (p Step) set(owner string, s Schedule, current timer.State, first time.Time) Step {
 	p.change = store.Change{
 		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: current.Sequence},

@@ -12,8 +12,9 @@ import (
 	"delaybroker/cmd/delaybroker/links"
 )
 
-// access converts the settings to options. It applies each option with a file once, as a test. So an unusable file is
-// reported immediately, with the name of its setting. Without the test, the broker would try to connect for ever.
+// access converts the NATS_* settings to options. It applies each option with a file once, as a test. So an unusable
+// file is reported immediately, with the name of its setting. Without the test, the broker would try to connect for
+// ever.
 func (s settings) access(p *problems, cliContext natsContext) links.Access {
 	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {

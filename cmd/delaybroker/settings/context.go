@@ -70,8 +70,8 @@ func (s *settings) takeContext(p *problems, variable, fallback string) natsConte
 }
 
 // withCurrentLogin reads the context again, and returns the settings with its user, password and token. It is called
-// for each login, so a rotated password needs no restart. Values from the environment stay. If the context cannot be
-// read, all values stay.
+// for each login, so a rotated password needs no restart. A value that differs from the one in cliContext is from the
+// environment, and stays. If the context cannot be read, all values stay.
 func (s settings) withCurrentLogin(cliContext natsContext) settings {
 	if s.NATSContext == "" {
 		return s
@@ -88,7 +88,7 @@ func (s settings) withCurrentLogin(cliContext natsContext) settings {
 		{&s.NATSPassword, cliContext.Password, current.Password},
 		{&s.NATSToken, cliContext.Token, current.Token},
 	} {
-		if *login.setting == login.previous { // the value is not from the environment
+		if *login.setting == login.previous {
 			*login.setting = login.next
 		}
 	}

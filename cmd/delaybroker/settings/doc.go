@@ -14,7 +14,7 @@
 // # Probable mistakes
 //
 // A variable that may be a misspelt setting causes a warning ([Unknown]): its name begins with DELAY_, or other
-// programs use it for the value of a setting, such as NATS_SERVER. The warning explains to such a user why the broker
-// embeds a server. A setting that contradicts another is refused, such as a directory for the embedded server together
-// with NATS_URL.
+// programs use it for the value of a setting, such as NATS_SERVER. With NATS_SERVER instead of NATS_URL, the broker
+// embeds a server, and only the warning shows the reason. A setting that contradicts another is refused, such as a
+// directory for the embedded server together with NATS_URL.
 package settings

@@ -91,8 +91,8 @@ func (p problems) err() error {
 	return fmt.Errorf("%w:\n%w", ErrConfig, errors.Join(errs...))
 }
 
-// refusedValue is a value that the broker refuses for each field that gets it. It replaces zero, which the broker would
-// take for the default.
+// refusedValue is a value that the broker refuses for each field that gets it, except TimerHistory, for which it means
+// no history. It replaces zero, which the broker would take for the default.
 const refusedValue = -1
 
 // duration parses a duration for a field of the broker, which checks the bounds. It returns zero, the default, for an

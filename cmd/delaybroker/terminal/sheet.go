@@ -19,8 +19,8 @@ type Column struct {
 	Hidden bool // not shown
 }
 
-// A Sheet is a table that fits the terminal. If the output is not a terminal, it has all columns that are not hidden,
-// without narrowing, and one line for each row.
+// A Sheet is a table that fits the terminal. If the output is not a terminal, the Sheet has all columns that are not
+// hidden, without narrowing, and one line for each row.
 type Sheet struct {
 	printer *Printer
 	columns []Column
