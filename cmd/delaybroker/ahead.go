@@ -96,17 +96,17 @@ func (a *app) ahead(ctx context.Context, i *inspect.Inspector, query inspect.For
 
 func (a *app) showAhead(f inspect.Forecast, query inspect.ForecastQuery) {
 	c := a.chart(f)
-	c.AddRow("already due", f.Overdue, f.Overdue.Messages > 0)
+	c.AddRow("already due", f.Overdue)
 	empty := 0
 	for _, b := range f.Buckets {
 		if b.Messages == 0 {
 			empty++
 		}
-		c.AddRow(b.From.Format("01-02 15:04Z"), b.Amount, b.Messages > 0)
+		c.AddRow(b.From.Format("01-02 15:04Z"), b.Amount)
 	}
-	c.AddRow("later", f.Later, f.Later.Messages > 0)
-	c.AddRow("unreadable", f.Unreadable, f.Unreadable.Messages > 0)
-	c.AddRow("unknown", inspect.Amount{Messages: f.Unplaced, MaxError: f.Unplaced}, f.Unplaced > 0)
+	c.AddRow("later", f.Later)
+	c.AddRow("unreadable", f.Unreadable)
+	c.AddRow("unknown", inspect.Amount{Messages: f.Unplaced, MaxError: f.Unplaced})
 	c.Print()
 	if empty > 0 {
 		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unitName(query.Step)))

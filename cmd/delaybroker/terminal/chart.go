@@ -46,9 +46,9 @@ func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	return c
 }
 
-// AddRow adds a row, if show is set.
-func (c *Chart) AddRow(name string, n inspect.Amount, show bool) {
-	if !show {
+// AddRow adds a row, unless the number is zero.
+func (c *Chart) AddRow(name string, n inspect.Amount) {
+	if n.Messages == 0 {
 		return
 	}
 	maxError := "-"
