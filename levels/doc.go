@@ -20,8 +20,8 @@
 //     on the wheel add up to the delay, to the nanosecond.
 //   - In one ladder, the next level depends only on the remaining time, and the message carries its due time. Any
 //     broker with any ladder can continue any chain, and levels can be added and removed while messages wait.
-//   - Rounding up: [FormatDuration] never returns a shorter duration. For a positive duration, the result is longer by
-//     less than a millisecond.
+//   - Rounding up: [FormatDuration] never returns a shorter duration. To a positive duration it adds less than a
+//     millisecond.
 //   - No two levels are equally long: they would be one queue in two streams.
 //
 // # The ladder

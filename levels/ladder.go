@@ -28,8 +28,8 @@ const (
 	MinHorizon = 3 * time.Second
 )
 
-// The presets of Parse. RocketMQ's eighteen levels are its messageDelayLevel, so that a user of RocketMQ finds every
-// delay. See "The ladder" in the package documentation for the other levels of the default.
+// The presets of Parse. RocketMQ's eighteen levels are the default of its setting messageDelayLevel. See "The ladder"
+// in the package documentation for the other levels of the default ladder.
 const (
 	presetRocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 	presetDefault  = presetRocketMQ + " 3s 7s 20s 45s 15m 90m 4h 6h 12h 1d 2d 3d 7d 14d"

@@ -22,7 +22,7 @@
 //	                   │     ◄────────┘ or, if it is crowded, is distributed
 //	                                    to the rings below
 //
-// An entry due after the edge goes into a slot. The wheel writes a time as a number of eleven digits, each of six bits.
+// An entry due after the edge goes into a slot. The wheel treats a time as a number of eleven digits of six bits each.
 // The highest digit in which the due time differs from the edge selects the ring, and the value of that digit selects
 // the slot. So the first used slot of the lowest used ring holds the earliest entries of all rings, and two bitmaps
 // find that slot without a scan. When the run and the heap are empty, that slot is sorted and becomes the new run, and
@@ -49,8 +49,8 @@
 //
 // # Costs
 //
-// On average, Add and a step of Advance take constant time. They allocate only when the wheel grows beyond all earlier
-// sizes. The weak point is the heap. After Next has returned a due time that is far away, every added entry with an
+// On average, Add and a step of Advance take constant time. They allocate nothing if the memory of earlier entries
+// suffices. The weak point is the heap. After Next has returned a due time that is far away, every added entry with an
 // earlier due time goes through the heap, in log n steps.
 //
 // An entry takes about 40 bytes in addition to its value. A removed entry takes 24 bytes until a sweep or its due time.
@@ -60,8 +60,8 @@
 // # Tried and rejected
 //
 //   - A tree of rings, without edge and heap, in which each crowded slot has its own ring. The time of every step has a
-//     small bound, but each Add has several cache misses. With 100,000 entries, this design takes twice the time of the
-//     wheel.
+//     small bound, but each Add has several cache misses. With 100,000 entries, this design takes twice the time of
+//     package wheel.
 //   - 256 slots in a ring. Items are distributed less often, but the wheel is not faster, and an empty wheel takes
 //     three times the memory.
 //
