@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// outage is longer than the waits between all attempts at a target that refuses: 1s, 5s and 18 times 30s.
+	// outage is longer than the waits between the twenty attempts at a target that refuses, which are 1s, 5s and 17 times
+	// 30s.
 	outage = 10 * time.Minute
 	// maxBackoff is the maximum time from the lifted limit until the broker's next attempt.
 	maxBackoff = 3200 * time.Millisecond
@@ -64,17 +65,18 @@ func checkStored(c *harness.Client, want int) {
 	}
 }
 
-// TestStorageFullAtDue: the account is at its storage limit when messages are due or have to hop, for longer than all
-// attempts at a target that refuses. In this time the broker purges nothing. When the limit is lifted, it delivers all
-// overdue messages immediately, without a restart. It makes no dead letters, since no target has refused the messages.
+// TestStorageFullAtDue: the account is at its storage limit when messages are due or have to hop. Until the limit is
+// lifted, the broker purges nothing. Then it delivers all overdue messages within maxBackoff, without a restart, and
+// the others on time. It makes no dead letters, although the limit may last longer than all attempts at a target that
+// refuses.
 func TestStorageFullAtDue(t *testing.T) {
 	natstest.SkipShort(t)
 	const count = 20
 	tests := map[string]struct {
 		subject string        // of the requests
 		delay   time.Duration // of the requests
-		full    time.Duration // time from the publish to the due time
-		lifted  time.Duration
+		full    time.Duration // time from the publish until the account is at its limit
+		lifted  time.Duration // time from the publish until the limit is lifted
 	}{
 		"in a level":          {"delay.10s.orders.x", 10 * time.Second, 5 * time.Second, outage},
 		"in the intake":       {"delayin.2s500ms.orders.x", 2500 * time.Millisecond, time.Second, outage},
@@ -96,7 +98,7 @@ func TestStorageFullAtDue(t *testing.T) {
 			time.Sleep(time.Until(start.Add(tt.lifted)))
 			checkStored(c, count)
 			account.Lift()
-			latest := start.Add(max(tt.delay, tt.lifted+maxBackoff))
+			latest := start.Add(tt.lifted + maxBackoff)
 			if tt.lifted < tt.delay {
 				latest = start.Add(tt.delay)
 			}
@@ -107,9 +109,8 @@ func TestStorageFullAtDue(t *testing.T) {
 	}
 }
 
-// TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due. All messages wait for
-// their hop, which the broker retries at intervals. No message is late, for any time of the lift within such an
-// interval.
+// TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due, while the broker waits to
+// retry their hops. No message is late.
 func TestStorageFullUntilDue(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -132,7 +133,7 @@ func TestStorageFullUntilDue(t *testing.T) {
 	})
 }
 
-// checkWithin expects count messages in a stream, each once, not early, and at the latest at latest.
+// checkWithin expects count messages in a stream, each stored once, not before its due time, and not after latest.
 func checkWithin(c *harness.Client, stream string, count int, latest time.Time) {
 	c.T.Helper()
 	ids := make(map[string]bool)
@@ -148,8 +149,8 @@ func checkWithin(c *harness.Client, stream string, count int, latest time.Time) 
 	}
 }
 
-// TestStorageOfServerFull is like TestStorageFullAtDue, with the server's limit, and with another broker before the
-// limit is lifted.
+// TestStorageOfServerFull is like TestStorageFullAtDue, with the server's limit. Before the limit is lifted, another
+// broker replaces the first.
 func TestStorageOfServerFull(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -177,7 +178,8 @@ func TestStorageOfServerFull(t *testing.T) {
 }
 
 // TestStorageFullForDeadLetters: the account is at its limit when the broker has to store dead letters and retries.
-// When the limit is lifted, the broker stores each once, and a target that exists then gets its message.
+// When the limit is lifted, the broker stores each dead letter once, and the target that was missing at the first
+// attempt gets its message.
 func TestStorageFullForDeadLetters(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -188,7 +190,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 		c.Publish("delay.10s.orders.x", "late", message.HeaderExpires, "1m")
 		c.Publish("delay.10s.nobody.x", "refused")
 		c.Publish("delay.7s.later.x", "retried")
-		time.Sleep(7*time.Second + 500*time.Millisecond) // the message is in its retry lane
+		time.Sleep(7*time.Second + 500*time.Millisecond) // "retried" is in its retry lane
 		c.Target("LATER", "later.>")
 		first.Stop()
 		c.Publish("delayin.soon.orders.x", "bad")
@@ -224,7 +226,7 @@ func TestTargetHasNoRoom(t *testing.T) {
 		for _, m := range c.Arrivals("DELAY_RETRY_30s") {
 			why, refusals := m.Header.Get(message.HeaderDeferred), m.Header.Get(message.HeaderAttempts)
 			if !strings.HasPrefix(why, "JetStream has no room: ") || refusals != "" {
-				t.Errorf("a message waits because of %q after %q attempts, want lack of room after none", why, refusals)
+				t.Errorf("a message waits because of %q after %q refusals, want lack of room and no refusal", why, refusals)
 			}
 		}
 		memory.Lift()
@@ -263,9 +265,8 @@ func memoryTarget(c *harness.Client, name string, subjects ...string) {
 }
 
 // TestSchedulerStuckWhenFull does not test the broker. It proves a statement of the README about the server's own
-// scheduling. If the account is full when a schedule is due, the server forgets the schedule until its next restart,
-// and reports nothing. If this test fails after an upgrade, a newer server does better, and the README needs a
-// correction.
+// scheduling. If the account is full when a schedule is due, the server forgets the schedule until its next restart. If
+// this test fails after an upgrade, a newer server does better, and the README needs a correction.
 func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)

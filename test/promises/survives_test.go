@@ -27,10 +27,10 @@ func TestSurvives(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		subject string
-		wait    time.Duration // in the subject
+		wait    time.Duration // the delay in the subject
 		end     func(*harness.Instance)
-		at      time.Duration // of the end
-		down    time.Duration // until the restart
+		at      time.Duration // time from the publish to the end
+		down    time.Duration // time from the end to the restart
 	}{
 		{"stopped in mid-delay", "delay.30m", 30 * time.Minute, clean, 10 * time.Minute, time.Minute},
 		{"crashed in mid-delay", "delay.30m", 30 * time.Minute, crash, 10 * time.Minute, time.Minute},
@@ -225,9 +225,9 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 	})
 }
 
-// TestStartWithoutALeader starts a broker while a stream has no leader, so that the server lists it by name only. The
-// broker does not consider the stream missing. It waits for a time, and then serves the other streams. It serves this
-// stream when the stream has a leader.
+// TestStartWithoutALeader starts a broker while the list of streams has only the name of one stream, as for a stream
+// without a leader. The broker waits at most 15 s for the complete entry. Then it does not consider the stream missing,
+// and serves all streams.
 func TestStartWithoutALeader(t *testing.T) {
 	for name, tt := range map[string]struct{ away, ready time.Duration }{
 		"an election":     {away: 4500 * time.Millisecond, ready: 5 * time.Second},

@@ -18,13 +18,15 @@ import (
 	"delaybroker/test/poison"
 )
 
-// TestForbiddenTargets requests a delivery to each forbidden subject: in every form of request, by header, with forged
-// state on the internal subjects, and outside DELAY_TARGETS. The broker makes no such delivery, each request becomes a
-// dead letter with a reason, and healthy messages are on time.
+// TestForbiddenTargets requests deliveries to forbidden subjects: in every form of request, by header, and with a
+// forged state on the internal subjects. A second broker also forbids the targets outside its DELAY_TARGETS. The
+// brokers make no such delivery, each stored request becomes a dead letter with a reason, and healthy messages are on
+// time.
 func TestForbiddenTargets(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
+	// Some subjects have 5,000 bytes. With the default of MaxControlLine, the server would close the publisher's
+	// connection.
 	natstest.BubbleWith(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
 		few := harness.Ladder(t, "1s 5s")
 		harness.StartBroker(t, s, broker.Config{Ladder: few, HeaderTargets: []string{">", "*", "*.>"}})
@@ -77,11 +79,10 @@ type forbidden struct {
 	asked map[string]request       // by body
 }
 
-// A request is a published request.
 type request struct {
 	target string
 	codes  []message.Code // the codes that its dead letter may have
-	number int            // the number of the publish
+	number int            // the result of RawConn.Publish
 }
 
 func (f *forbidden) ask(subject, block, target string, may ...message.Code) {
@@ -141,14 +142,14 @@ func (f *forbidden) checkDeadLetters() map[string]int {
 			f.T.Errorf("%s is a dead letter on %s, want no target in the subject", a.Body, a.Subject)
 		}
 		if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
-			f.T.Errorf("the dead letter %s lacks a sentence, its subject or its id: %v", a.Body, a.Header)
+			f.T.Errorf("the dead letter %s lacks its reason, its subject or its id: %v", a.Body, a.Header)
 		}
 	}
 	return times
 }
 
-// checkRefused expects one dead letter for each request that the server stored, and for each target a refusal in at
-// least one form.
+// checkRefused expects one dead letter for each request that the server stored, and none for the others. For each
+// target, the server must have stored a request in at least one form.
 func (f *forbidden) checkRefused(letters map[string]int, accepted []bool) {
 	refused := make(map[string]bool)
 	for body, r := range f.asked {
@@ -165,13 +166,13 @@ func (f *forbidden) checkRefused(letters map[string]int, accepted []bool) {
 			f.T.Errorf("%s was not stored", body)
 		}
 	}
-	for _, r := range f.asked { // each target must reach the broker in at least one form
+	for _, r := range f.asked {
 		if !refused[r.target] {
 			f.T.Errorf("only the server refused %.60q", r.target)
 		}
 	}
 	if got := len(refused); got < 100 {
-		f.T.Errorf("%d targets were tried", got)
+		f.T.Errorf("the brokers refused %d targets, want at least 100", got)
 	}
 }
 
@@ -179,7 +180,7 @@ func (f *forbidden) checkRefused(letters map[string]int, accepted []bool) {
 const forged = "forged"
 
 // forgedState returns the header block of a forged message between lanes. The forger has too many rights and knows the
-// secret. The id is not in use, since such a user could also make a dead letter look like a duplicate.
+// secret. Each message has a new id, because DELAY_DEAD would discard a dead letter with a used id as a duplicate.
 func forgedState(k *message.Keys, subject, body string, n int, at time.Time) string {
 	now := at.UTC().Format(time.RFC3339Nano)
 	h := message.Header{
@@ -205,8 +206,7 @@ func secretTargets() server.Options {
 }
 
 // TestForbiddenToTheBroker: the broker's user has no right to publish to some targets. NATS drops such a delivery and
-// reports it asynchronously. The broker counts this as a refusal in every mode, and not as a core subscriber without a
-// reply.
+// reports it asynchronously. The broker counts this as a refusal in every mode.
 func TestForbiddenToTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, secretTargets(), func(t *testing.T, s *natstest.Server) {

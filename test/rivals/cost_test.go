@@ -48,8 +48,7 @@ func BenchmarkIdle(b *testing.B) {
 						brokers, all = f.brokers.cpu().sum()-brokers, f.servers.cpu().sum()-all
 						after := f.servers.traffic()
 						perSecond := func(count int64) string {
-							return strconv.FormatFloat(float64(count)/took.Seconds(),
-								'f', 1, 64)
+							return strconv.FormatFloat(float64(count)/took.Seconds(), 'f', 1, 64)
 						}
 						t.row(strconv.Itoa(servers), strconv.Itoa(n), lanes,
 							percent(float64(brokers)/float64(took)), percent(float64(all)/float64(took)),
@@ -68,8 +67,8 @@ func BenchmarkIdle(b *testing.B) {
 }
 
 // BenchmarkJournal measures the cost of the journal, which has a record of each delivery. The messages have 256 bytes
-// and a delay of one second. The load publishes at each rate for four seconds without a journal, and then for four
-// seconds with a journal.
+// and a delay of one second. Twice for each rate, the load publishes for four seconds without a journal, and then for
+// four seconds with a journal.
 //
 //	go test -run '^$' -bench Journal -benchtime 1x ./test/rivals
 //
@@ -94,8 +93,8 @@ func BenchmarkJournal(b *testing.B) {
 	t.print("BenchmarkJournal: a record of each delivery")
 }
 
-// measureJournal measures a load of a broker with a setting of DELAY_JOURNAL. Bytes is the number of bytes for each
-// record of the journal.
+// measureJournal measures a broker under load, with DELAY_JOURNAL=retention. The result bytes is the size of a record
+// of the journal.
 func measureJournal(b *testing.B, retention string, rate, count int) (r result, bytes int) {
 	b.Helper()
 	d := delayer{name: "broker", side: bench.Broker, start: func(b *testing.B) processes {

@@ -26,8 +26,8 @@ import (
 //	go test -run '^$' -bench Instances -benchtime 1x ./test/rivals
 //
 // It takes three and a half minutes. A lane has one owner, so the load uses several lanes. Half of the messages have
-// the delays 1s, 3s, 5s and 7s, which are levels. The other messages have delays between these levels, and pass the
-// intake. The messages with the same due time are published to these four levels, with the due time in a header.
+// the delays 1s, 3s, 5s and 7s, which are levels. The other messages have the delays 2s, 4s, 6s and 8s, and pass the
+// intake. The messages with the same due time are published to the four levels, with the due time in a header.
 // Shortly before the due time, a quarter of them waits in the level 3s, a half in 7s, and a quarter in 10s. The brokers
 // join one after the other, on the same servers. A measurement begins when the lanes are divided equally. CPU is the
 // CPU time per message: the sum of all servers, and that of each broker.
@@ -65,8 +65,8 @@ func BenchmarkInstances(b *testing.B) {
 			f.end()
 		})
 	}
-	steady.print("BenchmarkInstances: stored at the target after due")
-	drain.print("BenchmarkInstances: 30,000 messages due at one instant, stored at the target after due")
+	steady.print("BenchmarkInstances: lateness at a steady rate")
+	drain.print("BenchmarkInstances: lateness of 30,000 messages due at one instant")
 }
 
 // A fleet is several brokers that share the lanes on the same servers.

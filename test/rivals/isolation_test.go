@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// The turn in the payloads for the healthy target; the payloads for neighbours have turn 0.
+	// healthyTurn is the field Turn in the payloads for the healthy target. It is 0 in the payloads for neighbours.
 	healthyTurn   = 1
-	healthyShare  = 4                // number of messages for the healthy target for each message to a neighbour
-	neighbourRate = 500              // messages per second for each neighbour
-	loadTime      = 20 * time.Second // longer than the three attempts to deliver to a silent target
+	healthyShare  = 4   // rate of messages for the healthy target, as a multiple of neighbourRate
+	neighbourRate = 500 // messages per second for each neighbour
+	loadTime      = 20 * time.Second
 )
 
 // A neighbour is a target beside the healthy target.
@@ -37,7 +37,7 @@ var healthyNeighbour = neighbour{name: "well", subject: "delay.1s.well.x", open:
 }}
 
 // fullNeighbour is a full stream, which refuses all messages. The payload of its only message has no valid stamp, so
-// the reader ignores this message.
+// load.numbers ignores this message.
 var fullNeighbour = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *load) {
 	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew,
 		MaxMsgs: 1})
@@ -61,11 +61,11 @@ var silentNeighbour = neighbour{name: "silent", subject: "delay.1s.silent.x", mo
 //
 //	go test -run '^$' -bench Isolation -benchtime 1x ./test/rivals
 //
-// It takes five minutes. After each run, the benchmark searches each accepted message in the target's stream, among the
-// dead letters, and in the lanes. A message that is in none of these places is lost, and fails the benchmark. The
-// healthy target is measured alone in the first run and in the last run. The difference between these runs is the noise
-// of the machine. The ratios are relative to the larger p99 of the two runs. On a machine with other load, real-time
-// priority for the command (chrt -r 1) reduces the noise.
+// It takes five minutes. After each run, the benchmark searches the target's stream, the dead letters and the lanes for
+// each accepted message. A message that is in none of these places is lost, and fails the benchmark. The healthy target
+// is measured alone in the first run and in the last run. The difference between these runs is the noise of the
+// machine. The ratios are relative to the larger p99 of the two runs. On a machine with other load, real-time priority
+// for the command (chrt -r 1) reduces the noise.
 func BenchmarkIsolation(b *testing.B) {
 	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others",
 		"delivered", "dead", "retried", "waiting", "lost"}}
@@ -154,7 +154,7 @@ func measureIsolation(b *testing.B, neighbours []neighbour) (healthy result, oth
 	healthy.report(b, l.await(target, healthyTurn, count/cycle*healthyShare, func() {
 		healthy.cpu = ps.cpu().since(before, count)
 	}))
-	time.Sleep(7 * time.Second) // longer than the two retry delays of 1 s and 5 s
+	time.Sleep(7 * time.Second) // longer than the two retry delays together, 1 s and 5 s
 	ps[1].kill()
 	others = l.outcomes(count, isHealthy)
 	ps[0].kill()
@@ -165,8 +165,8 @@ func measureIsolation(b *testing.B, neighbours []neighbour) (healthy result, oth
 // a retry lane, in another lane, or lost.
 type outcomes struct{ all, delivered, dead, retried, waiting, lost int }
 
-// outcomes searches the messages with the numbers below count, except those for which skip returns true. The caller has
-// stopped the broker, so no message changes its stream during the search.
+// outcomes searches for the messages with the numbers below count, except those for which skip returns true. The caller
+// has stopped the broker, so no message changes its stream during the search.
 func (l *load) outcomes(count int, skip func(n int) bool) outcomes {
 	l.b.Helper()
 	found := make(map[uint32]bool, count)
@@ -187,8 +187,8 @@ func (l *load) outcomes(count int, skip func(n int) bool) outcomes {
 	if err := names.Err(); err != nil {
 		l.b.Fatalf("list the streams: %v", err)
 	}
-	// A message may be in two streams, because a lane keeps a delivered message until the next commit. So the order is
-	// from the last stream of a message to the first.
+	// A message may be in two streams, because a lane keeps a message for a short time after the broker has moved it on.
+	// It counts only in the stream that it reached last, which is searched first.
 	for _, place := range []struct {
 		prefix  string // of the streams' names
 		outcome *int

@@ -61,22 +61,22 @@ func BenchmarkLateness(b *testing.B) {
 			})
 		}
 	}
-	t.print("BenchmarkLateness: stored at the target after due")
+	t.print("BenchmarkLateness: lateness at each rate")
 }
 
-func (d delayer) run(b *testing.B, order bench.Load) result {
+func (d delayer) run(b *testing.B, load bench.Load) result {
 	b.Helper()
 	ps := d.start(b)
 	l := newLoad(b, ps[0].connect())
 	cfg, subject := names.Arrivals(d.side)
 	target := bench.StreamTarget{Stream: l.stream(cfg), Subject: subject}
 	if d.side == bench.Scheduler {
-		target.OtherMessages = order.Count
+		target.OtherMessages = load.Count
 	}
-	order.Side, order.Prefix, order.Size, order.Targets, order.Publishers = d.side, prefix, bodySize, 1, 1
+	load.Side, load.Prefix, load.Size, load.Targets, load.Publishers = d.side, prefix, bodySize, 1, 1
 	before := ps.cpu()
-	r := result{rate: l.order(order).Rate}
-	r.report(b, l.await(target, 0, order.Count, func() { r.cpu = ps.cpu().since(before, order.Count) }))
+	r := result{rate: l.runSide(load).Rate}
+	r.report(b, l.await(target, 0, load.Count, func() { r.cpu = ps.cpu().since(before, load.Count) }))
 	if d.finished != nil {
 		d.finished(l)
 	}

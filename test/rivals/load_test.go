@@ -52,15 +52,15 @@ func (l *load) stream(cfg jetstream.StreamConfig) jetstream.Stream {
 	return s
 }
 
-// message returns the n-th message. If the message has no payload, the load sets a payload with the number and the
+// message returns the n-th message. If the message has no payload, load.run adds a payload with the number and the
 // time.
 type message func(n int) *nats.Msg
 
 // run publishes messages, and returns when all messages are acknowledged. The rate zero means as fast as possible.
 func (l *load) run(rate, count int, next message) bench.LoadResult {
 	l.b.Helper()
-	order := bench.Load{Rate: rate, Count: count, Publishers: 1}
-	return l.loaded(order.RunWith(context.Background(), l.connect, func(n int, now time.Time) *nats.Msg {
+	plan := bench.Load{Rate: rate, Count: count, Publishers: 1}
+	return l.loaded(plan.RunWith(context.Background(), l.connect, func(n int, now time.Time) *nats.Msg {
 		m := next(n)
 		if m.Data == nil {
 			m.Data = bench.Stamp{Number: uint32(n), Due: now}.Payload(bodySize)
@@ -69,10 +69,10 @@ func (l *load) run(rate, count int, next message) bench.LoadResult {
 	}, func(int) {}))
 }
 
-// order publishes the messages of one system of "delaybroker bench", and returns when all messages are acknowledged.
-func (l *load) order(order bench.Load) bench.LoadResult {
+// runSide publishes the messages of one side of "delaybroker bench", and returns when all messages are acknowledged.
+func (l *load) runSide(side bench.Load) bench.LoadResult {
 	l.b.Helper()
-	return l.loaded(order.Run(context.Background(), l.connect, func(int) {}))
+	return l.loaded(side.Run(context.Background(), l.connect, func(int) {}))
 }
 
 func (l *load) connect() (*nats.Conn, error) { return nats.Connect(l.nc.ConnectedUrl()) }
@@ -85,8 +85,8 @@ func (l *load) loaded(r bench.LoadResult, err error) bench.LoadResult {
 	return r
 }
 
-// await waits until all messages of a turn have arrived, or until the missing messages are lost: see bench.Wait. It
-// calls complete before it waits for duplicates.
+// await waits until all messages of a turn have arrived, or until the missing messages count as lost: see bench.Wait.
+// Before it waits for duplicates, it calls complete.
 func (l *load) await(target bench.StreamTarget, turn uint32, count int, complete func()) *bench.Ledger {
 	l.b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -105,13 +105,13 @@ type result struct {
 	bench.Tally
 	late      bench.Spread
 	rate      float64   // achieved rate of the publisher, in messages per second
-	published time.Time // time of the last acknowledgement
+	published time.Time // time of the last acknowledgement; only fleet.run sets it
 	cpu       times     // CPU time of each process, per message
 }
 
 // report adds the tally and the lateness of a ledger to the result, and reports the metrics of the benchmark. The
-// lateness is relative to the promised time if a broker delivered the messages. A lost or early message fails the
-// benchmark.
+// lateness is relative to the header Delay-Due if a broker delivered the messages, and otherwise to the requested time.
+// A lost or early message fails the benchmark.
 func (r *result) report(b *testing.B, l *bench.Ledger) {
 	b.Helper()
 	r.Tally = l.Tally()

@@ -16,8 +16,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestMain runs a nats-server if serverDir is set, and otherwise the benchmarks. As in production, a benchmark has a
-// process for each nats-server and for each broker. The benchmark's own process publishes, and reads the arrivals.
+// TestMain runs a nats-server if the variable serverDir is in the environment, and otherwise the benchmarks. As in
+// production, a benchmark has a process for each nats-server and for each broker. The benchmark's own process
+// publishes, and reads the arrivals.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
 		runServer(dir, os.Getenv(serverRoutes))

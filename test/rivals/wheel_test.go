@@ -14,8 +14,8 @@
 //     reads a whole slot.
 //   - thw1ms: the hash wheel with times multiplied by a thousand, so its slots are of one millisecond. The benchmark
 //     advances it once a millisecond.
-//   - afterfunc: time.AfterFunc. It depends on the real clock, so the benchmark cannot advance it. Instead, "fire"
-//     stops the next pending timer, starts a timer that is due immediately, and waits for its goroutine.
+//   - afterfunc: time.AfterFunc. It depends on the real clock, so the benchmark cannot advance it. Instead, an advance
+//     stops the timer that was added first, starts a timer that is due immediately, and waits for its goroutine.
 //
 // In add+fire, N entries are pending. Their remaining delays are distributed as in a steady stream of entries with
 // uniform delays from 0 to 1 s. Each operation adds one entry, and advances the virtual time so that one entry fires on
@@ -42,7 +42,7 @@ import (
 
 var pendings = []int{1_000, 100_000, 1_000_000}
 
-// A rival is a data structure for timers. Each entry has a number, which is less than the given number of entries.
+// A rival is a data structure for timers. Each entry has a number. All numbers are less than the argument of make.
 type rival interface {
 	add(due time.Time, n uint32)
 	remove(n uint32)
@@ -115,8 +115,7 @@ func BenchmarkWheelAddRemove(b *testing.B) {
 func benchmarkAddRemove(b *testing.B, pending int, make func(int) rival) {
 	delays := newDelays()
 	r := make(pending + 1)
-	// The due times are far in the future by the real clock, so no AfterFunc fires.
-	now := time.Now().Add(time.Hour)
+	now := time.Unix(1_000_000, 0)
 	for n := range uint32(pending) {
 		r.add(now.Add(delays[n%uint32(len(delays))]), n)
 	}
@@ -291,7 +290,7 @@ func newTimers(entries int) rival {
 	return &timers{timers: make([]*time.Timer, entries), fired: make(chan struct{}, 1)}
 }
 
-// add starts a timer of more than an hour, so that only the timers that advance starts fire.
+// add starts a timer of more than an hour, so that it does not fire. Only the timers that advance starts fire.
 func (a *timers) add(due time.Time, n uint32) {
 	a.timers[n] = time.AfterFunc(time.Hour+time.Duration(due.Nanosecond()), a.fire)
 }

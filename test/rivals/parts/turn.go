@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// roles are the roles of processes. A process has a role if a stack contains the function, which only this role runs.
+// roles are the roles of processes. A process has a role if one of its stacks contains the function.
 var roles = []struct{ role, function string }{
 	{"server", "nats-server/v2/server.(*Server)"},
 	{"server", "nats-server/v2/server.(*client)"},
@@ -36,18 +36,18 @@ type turn struct {
 // turnsOf divides the samples into turns. A turn begins with the first sample of a process that publishes a load.
 func turnsOf(all []sample) (turns []turn) {
 	processes := rolesOf(all)
-	last := make(map[int]float64)
+	known := make(map[int]bool) // by process
 	for _, s := range all {
 		if processes[s.pid] != "load" {
 			continue
 		}
-		if _, known := last[s.pid]; !known {
+		if !known[s.pid] {
+			known[s.pid] = true
 			if n := len(turns); n > 0 {
 				turns[n-1].to = s.at
 			}
 			turns = append(turns, turn{from: s.at, roles: processes, to: all[len(all)-1].at})
 		}
-		last[s.pid] = s.at
 		turns[len(turns)-1].published = s.at
 	}
 	for i := range turns {
