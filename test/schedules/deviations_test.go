@@ -1,6 +1,6 @@
 package schedules
 
-// deviations has the reason of each rule in which the broker differs from the server, by section and name.
+// deviations has the reason for each difference between the broker and the server, by section and name of the rule.
 var deviations = map[string]string{
 	"Times/`@at` 400 days ahead":                                     "a limit that the operator sets",
 	"Times/a bare time":                                              "NATS CLIs until 0.4.0 send it, and mean @at",
@@ -48,7 +48,7 @@ var deviations = map[string]string{
 }
 
 const (
-	noDrift = "without drift: a round is due at the first round's time and whole intervals; the server rounds to " +
+	noDrift = "without drift: a round is due at the first round's time plus whole intervals; the server rounds to " +
 		"seconds before each addition"
 	otherSubjects = "schedules have other subjects in the broker's stream: delaytimer._schedule.schedules.a"
 	ownStream     = "this is a publish into the target's stream, which has no schedules: cancel, and publish " +

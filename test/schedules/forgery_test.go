@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestScheduleOfOtherSubjects: a client reaches only the targets, and ends only the schedules, of the subjects on which
-// it may publish.
+// TestScheduleOfOtherSubjects: a request reaches only the targets, and ends only the schedules, that DELAY_SCHEDULES
+// allows for its subject.
 func TestScheduleOfOtherSubjects(t *testing.T) {
 	t.Parallel()
 	cfg := harness.ScheduleConfig(t)
@@ -67,8 +67,7 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 }
 
 // TestForgedSchedules: the entry of a schedule has the target, so the broker believes only its own entries. It believes
-// no entry of a client, no copy of an entry on another subject or with another body, and no redirected answer of the
-// server.
+// no entry of a client, and no copy of an entry with another subject, body or target.
 func TestForgedSchedules(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -107,8 +106,8 @@ func TestForgedSchedules(t *testing.T) {
 }
 
 // TestRelayedScheduleRequests: NATS checks no permission for reply subjects, and a client may choose the headers of an
-// answer. No redirected answer counts as a request, and the broker publishes no answer on a subject where the answer
-// would be a request.
+// answer. No redirected answer counts as a request. The broker ignores requests whose reply subject is not in an inbox,
+// because the answer could be a request there.
 func TestRelayedScheduleRequests(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -121,7 +120,6 @@ func TestRelayedScheduleRequests(t *testing.T) {
 			"X", "1") // with these headers, a message on a schedule's subject is a request
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
 			Data: []byte(`{"last_by_subj":"evil.a"}`)}))
-		// An acknowledgement on this subject would cancel a schedule.
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}))
 		if _, err := c.JS.CreateOrUpdatePushConsumer(context.Background(), "EVIL", jetstream.ConsumerConfig{
 			Durable: "evil", DeliverSubject: "schedules.orders.c", AckPolicy: jetstream.AckExplicitPolicy,

@@ -19,8 +19,9 @@ import (
 // This file tests schedules in the server's format (DELAY_SCHEDULES). schedules_test.go compares the answers to
 // requests with the server's.
 
-// TestScheduleByNATSClient: a schedule that an unmodified nats.go requests with its own options arrives in any stream,
-// or at core subscribers, to the nanosecond, with all headers of a schedule's message.
+// TestScheduleByNATSClient: an unmodified nats.go requests schedules with its own options. Their messages arrive
+// exactly on time in a stream and at a core subscriber, with all headers of a schedule's message. A time with
+// nanoseconds is kept too.
 func TestScheduleByNATSClient(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
@@ -58,8 +59,9 @@ func TestScheduleByNATSClient(t *testing.T) {
 	})
 }
 
-// TestSchedulerHeadersAreRefused: no other stream accepts the headers that the server's scheduler adds to a message,
-// whether the stream allows schedules or not. So the broker adds headers with other names.
+// TestSchedulerHeadersAreRefused: a plain stream refuses a message with the headers that the server's scheduler adds. A
+// stream that allows schedules also refuses the message if Nats-Schedule-Next is a time. So the broker adds headers
+// with other names.
 func TestSchedulerHeadersAreRefused(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -133,9 +135,9 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 	})
 }
 
-// TestScheduleThatRepeats: each occurrence arrives once, with the time of the next occurrence, even if the owner
-// crashes. A repeated request makes no second schedule within two minutes, even if occurrences have fired. A client
-// that has only the sequence of its acknowledgement can still replace the schedule.
+// TestScheduleThatRepeats: each occurrence arrives once, with the time of the next occurrence, even if an instance
+// crashes. A second request with the same id makes no second schedule, even if occurrences have fired. A client that
+// has only the sequence of its acknowledgement can still replace the schedule.
 func TestScheduleThatRepeats(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -203,7 +205,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 	})
 }
 
-// TestScheduleAnsweredOnce: one of two instances answers each request.
+// TestScheduleAnsweredOnce: exactly one of two instances answers each request.
 func TestScheduleAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -35,8 +35,8 @@ func firingScript(when string, until time.Duration, headers ...string) func(*sce
 	}
 }
 
-// changeScript returns a script that requests a schedule for the second second, calls then after one second, and
-// records the arrivals until a time.
+// changeScript returns a script that requests a schedule that is due after two seconds, calls then after one second,
+// and records the arrivals until a time.
 func changeScript(then func(*scene), until time.Duration) func(*scene) {
 	return func(s *scene) {
 		s.schedule(s.at(2 * sec))
@@ -419,8 +419,7 @@ func expectations() []rule {
 			s.schedule(s.at(4*sec), subjectSeq, "0")
 		})},
 		{name: "the schedule's sequence", act: after(func(s *scene) {
-			s.schedule(s.at(4*sec), subjectSeq,
-				fmt.Sprint(s.acks[0]))
+			s.schedule(s.at(4*sec), subjectSeq, fmt.Sprint(s.acks[0]))
 		})},
 		{name: "another sequence", act: after(func(s *scene) {
 			s.schedule(s.at(4*sec), subjectSeq, "7777777")
@@ -437,8 +436,7 @@ func expectations() []rule {
 		}},
 		{name: "this stream", act: func(s *scene) { firingScript(s.at(2*sec), 4*sec, "Nats-Expected-Stream", s.home)(s) }},
 		{name: "another stream", act: func(s *scene) {
-			firingScript(s.at(2*sec), 4*sec, "Nats-Expected-Stream",
-				"OTHER")(s)
+			firingScript(s.at(2*sec), 4*sec, "Nats-Expected-Stream", "OTHER")(s)
 		}},
 		{name: "a subject without a sequence", act: func(s *scene) {
 			firingScript(s.at(2*sec), 4*sec, subjectSeqSubject, "schedules.b")(s)

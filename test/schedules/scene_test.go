@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // stage is a server with its own scheduler, or a server with a broker.
 type stage struct {
 	server *natstest.Server
-	home   string // the stream in the answers
+	home   string // the stream that the answers to requests name
 	target string // the stream with the subjects orders.>
 }
 
@@ -78,15 +78,15 @@ type scene struct {
 	start time.Time // at a full second
 
 	lines []string
-	acks  []uint64 // the sequences of the answers, in order
+	acks  []uint64 // the sequence in each answer; 0 for a refusal
 }
 
-// play runs all rules at the same time, and calls while. It returns the record of each rule.
-func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
+// play runs all rules at the same time, and calls meanwhile during the run. It returns the record of each rule.
+func (st stage) play(t *testing.T, rules []rule, meanwhile func()) [][]string {
 	t.Helper()
 	time.Sleep(time.Until(time.Now().Add(time.Second).Truncate(time.Second)))
 	scenes := make([]*scene, len(rules))
-	// One connection for all scenes, with rare pings, since the scenes take days.
+	// All scenes share one connection. They take hours of fake time, so its pings are rare.
 	nc := st.server.Connect(nats.Name("client"), nats.PingInterval(24*time.Hour))
 	var acting sync.WaitGroup
 	for i, r := range rules {
@@ -100,7 +100,7 @@ func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
 			}
 		})
 	}
-	while()
+	meanwhile()
 	acting.Wait()
 	said := make([][]string, len(rules))
 	for i, s := range scenes {
@@ -210,7 +210,8 @@ func (s *scene) plain(description string) string {
 	return description
 }
 
-// wait waits until a time after the start and for slack, so that all messages due until the time have arrived.
+// wait waits until a millisecond after a time, which counts from the start. So the broker has delivered the messages
+// that are due at that time.
 func (s *scene) wait(until time.Duration) {
 	time.Sleep(time.Until(s.start.Add(until + time.Millisecond)))
 }

@@ -94,7 +94,7 @@ func bubble(t *testing.T, begin time.Time, f func(t *testing.T, s *natstest.Serv
 	})
 }
 
-// stopFor stops the server and the broker for downtime.
+// stopFor stops the server for downtime. It calls before and after, which stop and start the broker.
 func stopFor(s *natstest.Server, downtime time.Duration, before, after func()) {
 	if downtime == 0 {
 		return
@@ -133,7 +133,7 @@ func checkTables(t *testing.T, all []result) {
 	tables, after, ok := strings.Cut(rest, tablesEnd)
 	switch {
 	case !ok:
-		t.Fatal("README.md has no mark for the beginning of the tables")
+		t.Fatal("README.md lacks the mark before or after the tables")
 	case *update:
 		natstest.NoError(t, os.WriteFile("README.md", []byte(before+tablesBegin+b.String()+tablesEnd+after), 0o644))
 	case tables != b.String():

@@ -15,7 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// errKilled is the error of each request of an import after it was killed.
+// errKilled is the error of each request of an import after the import was killed. An import is a call of
+// schedules.TakeOver.MoveAll.
 var errKilled = errors.New("killed")
 
 // kill is the moment of an import's crash: at a publish or a deletion, which the server carries out or not.
@@ -67,7 +68,7 @@ func (h handover) importUntil(k kill) bool {
 }
 
 // TestImportKilled kills an import at each of its publishes and deletions, with and without their effect. After a
-// second import, each occurrence arrives once, at its time.
+// complete import, each occurrence arrives once, at its time.
 func TestImportKilled(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -75,7 +76,7 @@ func TestImportKilled(t *testing.T) {
 		for _, done := range []bool{false, true} {
 			natstest.Subtest(t, fmt.Sprintf("step %d, done %t", at, done), func(t *testing.T, s *natstest.Server) {
 				importKilled(t, s, kill{at, done}, func(h handover) {
-					if at < 6 { // the test also kills the second import
+					if at < 6 { // kill a second import too, before the complete one
 						h.importUntil(kill{2, !done})
 					}
 				})
@@ -84,7 +85,7 @@ func TestImportKilled(t *testing.T) {
 	}
 }
 
-// TestImportKilledWithTheServer is TestImportKilled with a server that is killed at the same time. Its bubbles run one
+// TestImportKilledWithTheServer is TestImportKilled with a restart of the server after the kill. Its bubbles run one
 // after the other: see natstest.DropTimers.
 func TestImportKilledWithTheServer(t *testing.T) {
 	natstest.SkipShort(t)
@@ -109,12 +110,12 @@ func importKilled(t *testing.T, s *natstest.Server, k kill, then func(h handover
 	})
 	h.wait(70 * time.Second)
 	if !h.importUntil(k) {
-		t.Fatal("it was through")
+		t.Fatal("the import ended before the kill")
 	}
 	then(h)
 	for name, took := range h.takeOver(nil) {
 		if took.Outcome != schedules.Taken {
-			t.Errorf("again, %s: %+v", name, took)
+			t.Errorf("the complete import of %s returned %+v, want it taken", name, took)
 		}
 	}
 	h.checkOnce(5*time.Minute + 30*time.Second)
@@ -137,7 +138,7 @@ func (h handover) checkOnce(until time.Duration) {
 }
 
 // TestImportKilledAndFired: after a killed import, a schedule that the server and the broker have fires in both. After
-// a second import, only the broker's schedule fires, and a schedule that fires once does not fire again.
+// a second import, only the broker's schedule fires.
 func TestImportKilledAndFired(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -147,12 +148,12 @@ func TestImportKilledAndFired(t *testing.T) {
 		})
 		h.wait(70 * time.Second)
 		if !h.importUntil(kill{2, false}) {
-			t.Fatal("it was through")
+			t.Fatal("the import ended before the kill")
 		}
 		h.wait(3 * time.Minute) // both schedules fire at 100 s and at 150 s
 		for name, took := range h.takeOver(nil) {
 			if took.Outcome != schedules.Taken {
-				t.Errorf("again, %s: %+v", name, took)
+				t.Errorf("the second import of %s returned %+v, want it taken", name, took)
 			}
 		}
 		h.wait(5*time.Minute + time.Second)
@@ -163,8 +164,8 @@ func TestImportKilledAndFired(t *testing.T) {
 	})
 }
 
-// TestImportOfCancelled: a client cancels a schedule of the broker while the server still has it: before the import, or
-// after a killed import. No import restores the schedule.
+// TestImportOfCancelled: a client cancels a schedule by a request to the broker while the server still has the
+// schedule: before the import, or after a killed import. No import restores the schedule.
 func TestImportOfCancelled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{0, 2} {
@@ -175,7 +176,7 @@ func TestImportOfCancelled(t *testing.T) {
 			})
 			h.wait(10 * time.Second)
 			if at > 0 && !h.importUntil(kill{at, false}) {
-				t.Fatal("it was through")
+				t.Fatal("the import ended before the kill")
 			}
 			h.home = "DELAY_TIMERS"
 			for _, name := range []string{"once", "every"} {
@@ -185,7 +186,7 @@ func TestImportOfCancelled(t *testing.T) {
 			}
 			for name, took := range h.takeOver(nil) {
 				if took.Outcome != schedules.Ended {
-					t.Errorf("%s: %+v, want it ended", name, took)
+					t.Errorf("the import of %s returned %+v, want it ended", name, took)
 				}
 			}
 			h.wait(10 * time.Minute)

@@ -122,8 +122,8 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 }
 
 // TestVerbsOnRepeatingSchedules: requests with the name of a repeating schedule pause, resume, move and fire the
-// schedule, and change its table. The message of the extra firing has the headers of an occurrence. A client that has
-// only the sequence of its acknowledgement can still replace the schedule, paused or not.
+// schedule, and change its interval. The message of the extra firing has the headers of an occurrence. A client that
+// has only the sequence of its acknowledgement can still replace the paused schedule.
 func TestVerbsOnRepeatingSchedules(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -151,7 +151,7 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(time.Hour), 1)
 		checkVerb(c, timer.Moved, "mail.a", "move", name, `{"by":"10m"}`)
 		harness.CheckExactly(t, in, start.Add(2*time.Hour+10*time.Minute), 2)
-		harness.CheckExactly(t, in, start.Add(3*time.Hour), 3) // due by the table
+		harness.CheckExactly(t, in, start.Add(3*time.Hour), 3) // the move affected only one round
 		checkVerb(c, timer.Paused, "mail.a", "pause", name, "")
 		time.Sleep(150 * time.Minute) // until 5h30m
 		checkVerb(c, timer.Paused, "mail.a", "get", name, "")
@@ -174,7 +174,8 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 	})
 }
 
-// TestScheduleWithAnotherTarget: a request with a target does not change a schedule that has another target.
+// TestScheduleWithAnotherTarget: a request with a target does not change a schedule that has another target. A set
+// under the name of a schedule is refused.
 func TestScheduleWithAnotherTarget(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -188,7 +189,7 @@ func TestScheduleWithAnotherTarget(t *testing.T) {
 		w := harness.NewChange(timer.Set, "_schedule.schedules.orders.a", 0)
 		w.Target = "orders.expire"
 		if _, err := c.Timers.Do(t.Context(), w); err == nil {
-			t.Error("a set under the name of a schedule is carried out")
+			t.Error("a set under the name of a schedule was not refused")
 		}
 	})
 }

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) { harness.Main(m) }
 const accountsConf = "../permissions/accounts.conf"
 
 // TestTenantsShareBrokerAcrossAccounts runs one broker for tenants with an account each, with the imports and exports
-// of permissions/accounts.conf. Messages reach streams and core subscribers, and refusals reach the broker, in both
-// settings of DELAY_DELIVER.
+// of permissions/accounts.conf. Messages reach streams and core subscribers, and refusals reach the broker, with each
+// of two settings of DELAY_DELIVER.
 func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 }
 
 // TestAnswersBetweenAccounts: a client in another account gets answers about timers only if the broker may publish on
-// the client's reply subjects.
+// _R_.>. The server maps the client's reply subject to such a subject.
 func TestAnswersBetweenAccounts(t *testing.T) {
 	t.Parallel()
 	file := changedAccounts(t, "broker-control.conf", func(text string) string {
@@ -51,7 +51,7 @@ func TestAnswersBetweenAccounts(t *testing.T) {
 }
 
 // TestEveryImportIsNeeded removes each import, export and response threshold from permissions/accounts.conf in turn.
-// Each removal makes the scene fail.
+// Each removal makes accountsWork fail.
 func TestEveryImportIsNeeded(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -87,7 +87,7 @@ func changedAccounts(t *testing.T, name string, change func(string) string) stri
 	return filepath.Join(dir, filepath.Base(accountsConf))
 }
 
-// onAccounts runs a scene on a server with a configuration file.
+// runOnAccounts runs a scene on a server with a configuration file. The broker's DELAY_DELIVER is modes.
 func runOnAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err error) {
 	t.Helper()
 	opts, err := server.ProcessConfigFile(file)
@@ -111,7 +111,7 @@ func accountsWork(s *stage) error {
 	}
 	defer stop()
 
-	// In some variants of accounts.conf, a tenant writes its name between the delay and the subject.
+	// In accounts.conf, payments writes its name between the delay and the subject, and orders does not.
 	names := map[string]string{"orders": "", "payments": "payments."}
 	received := make(map[string]func() map[string]int)
 	for tenant, name := range names {
@@ -137,7 +137,7 @@ func accountsWork(s *stage) error {
 		return err
 	}
 
-	time.Sleep(80 * time.Second) // 20 s after the last due time, no server should still wait for an answer
+	time.Sleep(80 * time.Second) // only the timers are not due; no account should still wait for an answer
 	for _, account := range []string{"ORDERS", "PAYMENTS"} {
 		a, err := s.Server.Server().LookupAccount(account)
 		if err != nil {
@@ -156,7 +156,7 @@ func accountsWork(s *stage) error {
 	return nil
 }
 
-// tenantGot checks the messages that a tenant received, and the messages in its stream.
+// checkReceived checks the messages that a tenant received, and the messages in its stream.
 func (s *stage) checkReceived(ctx context.Context, tenant string, got map[string]int) error {
 	want := map[string]int{tenant + ".core.x": 4, "delaydead.undelivered." + tenant + ".full.x": 1}
 	if tenant == "orders" {
@@ -175,7 +175,8 @@ func (s *stage) checkReceived(ctx context.Context, tenant string, got map[string
 	return nil
 }
 
-// requests requests a delay in each form that a tenant may use, and tries to publish between the lanes.
+// requests requests a delay in each form that a tenant may use, reads a timer, and expects that the tenant cannot
+// publish a hop.
 func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) error {
 	for _, subject := range []string{
 		"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x",
@@ -205,7 +206,7 @@ func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) 
 	}
 	if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
 		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
-		return fmt.Errorf("%s may publish between the lanes: %v", tenant, err)
+		return fmt.Errorf("%s may publish a hop: %v", tenant, err)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func connect(t *testing.T, s *natstest.Server, name string, opts ...nats.Option)
 	return harness.WrapConn(t, s.Connect(opts...))
 }
 
-// tenantsOn starts a server with a configuration, and one broker for each tenant.
+// startTenants starts a server with a configuration, and one broker for each tenant.
 func startTenants(t *testing.T, file string, prefixes map[string]string, f func(t *testing.T, orders,
 	payments *tenant)) {
 	t.Helper()
@@ -72,7 +72,7 @@ func checkApart(t *testing.T, orders, payments *tenant) {
 		x, other := pair[0], pair[1]
 		for _, subject := range []string{other.prefix + ".1m." + other.name + ".forged",
 			x.prefix + ".1m." + other.name + ".forged", other.name + ".forged"} {
-			// With an account each, both tenants have subjects of these names.
+			// With an account each, the server accepts the publish, but the message stays in the tenant's account.
 			if harness.Accepts(x.JS, subject, x.name) && x.prefix != other.prefix {
 				t.Errorf("%s may publish on %s", x.name, subject)
 			}

@@ -27,7 +27,7 @@ func withoutCreate() server.Options {
 	}}
 }
 
-// provisionAll provisions with all rights.
+// provisionAll creates the streams for a ladder. It returns a client with all rights.
 func provisionAll(t *testing.T, s *natstest.Server, ladderOf string) *harness.Client {
 	t.Helper()
 	cfg := broker.Config{Ladder: harness.Ladder(t, ladderOf), MaxOwners: 3}

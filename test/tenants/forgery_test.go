@@ -44,8 +44,8 @@ func runTenants(
 }
 
 // TestForgedAckLosesNothing: a tenant sees the reply subject of one of its deliveries, and guesses other reply
-// subjects. It makes the server put the acknowledgements of the tenant's own requests there. A message for another
-// tenant, whose stream is silent at the time, still waits for the acknowledgement of that stream.
+// subjects. It makes the server put the acknowledgements of the tenant's own requests there. A message that waits for
+// the acknowledgement of another tenant's silent target does not count as delivered.
 func TestForgedAckLosesNothing(t *testing.T) {
 	t.Parallel()
 	runTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
@@ -112,8 +112,8 @@ func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 
 // TestRelayedMessagesAreUnproven: NATS can publish a tenant's message on a subject of the broker, if the tenant reads
 // its own stream with this reply subject, or if another user creates a consumer with this deliver subject. The broker
-// trusts no such message, with any headers. It does not deliver the messages, and resends them from the dead letters
-// only with --unsealed.
+// trusts no such message, whatever its headers. It does not deliver the messages, and a resend from the dead letters
+// fails with ErrUnproven.
 func TestRelayedMessagesAreUnproven(t *testing.T) {
 	t.Parallel()
 	more := []string{"$JS.API.DIRECT.GET.ORDERS", "orders.own.>"}
@@ -257,9 +257,8 @@ func TestForgedDuplicateOfHop(t *testing.T) {
 	})
 }
 
-// TestForgedPauses: a tenant redirects acknowledgements of its own messages, and an earlier list of another broker, to
-// the subjects of the list of pauses and of the paused messages. The broker believes none of these messages, before and
-// after a restart.
+// TestForgedPauses: a tenant redirects acknowledgements of its own messages to the subjects of the list of pauses and
+// of the paused messages. It also redirects an earlier list of pauses. The broker believes none of these messages.
 func TestForgedPauses(t *testing.T) {
 	t.Parallel()
 	runTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
@@ -286,7 +285,7 @@ func TestForgedPauses(t *testing.T) {
 		}}
 		none := &nats.Msg{Subject: "delaysys.pauses", Data: []byte(`{"version":9000000000000000000,"pauses":[]}`)}
 		for _, m := range []*nats.Msg{again, none} {
-			admin.Store(m) // the headers of an answer to a direct get
+			admin.Store(m) // in place of a redirected answer to a direct get
 		}
 		payments.Publish("delay.1s.payments.x", "real")
 		time.Sleep(10 * time.Minute)

@@ -65,7 +65,7 @@ func TestPageNamesTheMissingRight(t *testing.T) {
 			if strings.HasPrefix(g.List, "deny") {
 				return
 			}
-			for _, silent := range unnamedGrants(g.Subject, err) {
+			for _, silent := range errorsNotNaming(g.Subject, err) {
 				t.Errorf("without %s the page says %v", g, silent)
 			}
 		})
@@ -78,11 +78,11 @@ func TestPageNamesTheMissingRight(t *testing.T) {
 // refusal matches an error of the server, with the refused subject.
 var refusal = regexp.MustCompile(`Violation for (?:Publish|Subscription) to \\?"([^"\\]+)`)
 
-// unnamedGrants are the errors that name no subject for a grant.
-func unnamedGrants(grant string, err error) (all []error) {
+// errorsNotNaming returns the errors in err that name no subject of the grant.
+func errorsNotNaming(grant string, err error) (all []error) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range several.Unwrap() {
-			all = append(all, unnamedGrants(grant, one)...)
+			all = append(all, errorsNotNaming(grant, one)...)
 		}
 		return all
 	}
@@ -154,13 +154,13 @@ func (s *stage) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	time.Sleep(time.Minute) // both attempts
+	time.Sleep(time.Minute) // the target orders.full refuses both attempts
 	for _, subject := range []string{"delayin.1s.orders.patient", "delayin.1h.payments.later"} {
 		if _, err := s.js.Publish(ctx, subject, nil); err != nil {
 			return err
 		}
 	}
-	time.Sleep(1100 * time.Millisecond) // the first attempt
+	time.Sleep(1100 * time.Millisecond) // the first attempt at orders.patient fails
 	return nil
 }
 
@@ -266,8 +266,8 @@ func (v viewer) carryOut(ticket string) error {
 	return err
 }
 
-// TestTicketActsOnce: the page carries out one plan several times, while the plan is valid, and the series makes one
-// extra delivery. A second plan makes a second extra delivery.
+// TestTicketActsOnce: if the page is asked several times to carry out one valid plan, the series makes one extra
+// delivery. A second plan makes a second extra delivery.
 func TestTicketActsOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -16,9 +16,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRightsRevoked revokes one right of a running broker, by a reload of the server's configuration, and restores it
+// TestRightsRevoked revokes rights of a running broker, by a reload of the server's configuration, and restores them
 // five minutes later. Messages become due in these five minutes. No message is lost, the log has the reason in few
-// lines, and the broker continues without a restart when the right is back.
+// lines, and the broker continues without a restart when the rights are back.
 func TestRightsRevoked(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
