@@ -129,8 +129,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestManyConcurrentCancels: hundreds of clients cancel timers concurrently. Each client gets the outcome. If the queue
-// is full, the service refuses further requests as busy.
+// TestManyConcurrentCancels: hundreds of requests cancel timers concurrently. Each request gets the outcome. If the
+// queue is full, the service refuses further requests as busy.
 func TestManyConcurrentCancels(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -24,7 +24,7 @@ import (
 )
 
 // TestHugeAndManyRequests: the service refuses requests that are too large. If too many requests arrive, each gets its
-// outcome or a refusal as busy. The outcome of a generation that no stream has is "unknown".
+// answer or a refusal as busy. The outcome of a generation that no stream has is "unknown".
 func TestHugeAndManyRequests(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

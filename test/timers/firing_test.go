@@ -26,16 +26,16 @@ func forgetCursor(c *harness.Client) {
 	}
 }
 
-// checkExactlyLate expects before messages one nanosecond before due+late, and one more message at due+late.
-func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.Duration, before int) {
+// checkExactlyLate expects count messages one nanosecond before due+late, and one more message at due+late.
+func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.Duration, count int) {
 	t.Helper()
 	time.Sleep(time.Until(due.Add(late)) - 1)
 	synctest.Wait()
-	harness.CheckCount(t, in.Arrivals(), before)
+	harness.CheckCount(t, in.Arrivals(), count)
 	time.Sleep(time.Nanosecond)
 	synctest.Wait()
-	if got := len(in.Arrivals()); got != before+1 {
-		t.Fatalf("%s after it was due: %d messages, want %d", late, got, before+1)
+	if got := len(in.Arrivals()); got != count+1 {
+		t.Fatalf("%s after it was due: %d messages, want %d", late, got, count+1)
 	}
 }
 

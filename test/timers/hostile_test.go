@@ -154,7 +154,8 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 }
 
 // TestRelayedTimers: NATS checks no permission for reply subjects. Another tenant redirects messages to the subjects of
-// a timer, a marker and the cursor. The broker does not act on these messages, but a timer that they replace is lost.
+// a timer, a marker and the cursor. The broker does not act on these messages, but a timer that they replace is not
+// delivered.
 func TestRelayedTimers(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -224,7 +225,8 @@ func TestForgedTimers(t *testing.T) {
 	})
 }
 
-// TestLargeTimer: a set whose firing would be too large becomes a dead letter with the number of bytes.
+// TestLargeTimer: a set whose firing would be too large becomes a dead letter, which names the 4096 bytes that must
+// stay free.
 func TestLargeTimer(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -20,7 +20,8 @@ import (
 )
 
 // TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. After an acknowledged
-// cancel or move, the body of the first set does not arrive. Otherwise, the body of each acknowledged set arrives once.
+// cancel or move, the body of the first set does not arrive. If the stream refused the cancel or move, or there was
+// none, the body arrives once.
 func TestTimersOnKill(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()

@@ -114,6 +114,7 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 		silent := harness.Mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
 		b, c := harness.Start(t, s, cfg)
 		c.Target("ORDERS", "orders.>")
+		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "1m")
 		time.Sleep(50 * time.Second)
@@ -127,6 +128,7 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 		if n := harness.Pending(c, "ORDERS"); n != 5 {
 			t.Errorf("the target's stream has %d messages, want 5", n)
 		}
+		harness.CheckCount(t, in.Arrivals(), 6)
 		if n := len(c.Arrivals("DELAY_TIMERS")); n > 3 {
 			t.Errorf("there are still %d entries", n)
 		}

@@ -14,8 +14,8 @@ import (
 
 // This file tests that a series fires each round once, at the times of its table.
 
-// TestSeriesFires: each round arrives at its due time, with body and headers, from memory or from the levels. After the
-// last round, the stream has no entry of the series.
+// TestSeriesFires: each round arrives at its due time, with body and headers. After the last round, the stream has no
+// entry of the series.
 func TestSeriesFires(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
