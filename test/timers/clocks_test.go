@@ -2,7 +2,6 @@ package timers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,39 +36,12 @@ func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.T
 			t.Errorf("%s: %v", question, err)
 			return true
 		}
-		if err := m.Respond(shiftTimes(t, answer.Data, slow)); err != nil {
+		if err := m.Respond(restamp(answer.Data, slow)); err != nil {
 			t.Errorf("%s: %v", question, err)
 		}
 		return true
 	})
 	return c
-}
-
-// shiftTimes shifts the timestamps in an answer of the server.
-func shiftTimes(t *testing.T, answer []byte, by time.Duration) []byte {
-	t.Helper()
-	var all map[string]any
-	if err := json.Unmarshal(answer, &all); err != nil {
-		t.Errorf("decode %s: %v", answer, err)
-	}
-	move := func(in map[string]any, name string) {
-		if text, ok := in[name].(string); ok {
-			at, err := time.Parse(time.RFC3339Nano, text)
-			if err != nil {
-				t.Errorf("%s is %s: %v", name, text, err)
-			}
-			in[name] = at.Add(by).Format(time.RFC3339Nano)
-		}
-	}
-	move(all, "ts")
-	if m, ok := all["message"].(map[string]any); ok {
-		move(m, "time")
-	}
-	moved, err := json.Marshal(all)
-	if err != nil {
-		t.Error(err)
-	}
-	return moved
 }
 
 // runWrongClocks runs a test with a correct clock, a clock that is slow by an hour, and a clock that is fast by an

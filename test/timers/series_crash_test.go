@@ -169,13 +169,7 @@ func TestRoundWaitsForPrevious(t *testing.T) {
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "1s", "Delay-Deliver", "request", "Delay-Rounds", "4")
 		time.Sleep(time.Minute)
-		synctest.Wait()
-		first := make(map[string]time.Duration)
-		for _, a := range in.Arrivals() {
-			if round := a.Header.Get("Delay-Round"); first[round] == 0 {
-				first[round] = a.At.Sub(start)
-			}
-		}
+		first := firstSendTimes(in, start)
 		if first["1"] != time.Second || first["2"] < 5*time.Second || first["3"] < first["2"]+5*time.Second {
 			t.Errorf("the first attempts of the rounds were after %v", first)
 		}
