@@ -14,7 +14,7 @@ type fault struct {
 	// clean means that the fault excuses no duplicate.
 	clean bool
 	hold  time.Duration // the time between inject and heal
-	extra time.Duration // the approximate duration in addition to hold
+	extra time.Duration // the approximate duration of inject and heal
 	// Random runs choose a rare fault, which takes long, a quarter as often as others. They never choose a separate fault.
 	rare, separate bool
 	minBrokers     int  // minimum number of brokers; 0 for any number
@@ -23,7 +23,7 @@ type fault struct {
 	inject func(*world) (heal func() (proof string, err error), err error)
 }
 
-// The faults. A fault of more than five seconds is longer than the leases and all timeouts.
+// The faults. An instance that is silent for more than five seconds counts as dead, and others take over its lanes.
 var (
 	brokerKilled    = fault{name: "broker killed", hold: 500 * time.Millisecond, extra: time.Second, inject: killBroker}
 	brokerRestarted = fault{name: "broker killed and started at once", extra: time.Second, inject: killBroker}

@@ -13,14 +13,14 @@ import (
 
 // This file has the faults of the ownership of lanes.
 
-// cutNoticed is the time that the other servers may need to elect leaders.
-const cutNoticed = 10 * time.Second
+// electionTime is the time that the other servers may need to elect leaders after a cut.
+const electionTime = 10 * time.Second
 
 // bucket is the stream with the owners of lanes.
 const bucket = "DELAY_OWNERS"
 
-// purgeOwners purges the bucket, as an operator might do because the bucket holds no messages of users. After the time
-// lead, in which the instances write to the bucket again, purgeOwners kills a broker. The others take over its lanes.
+// purgeOwners purges the bucket, as an operator might do because the bucket holds no messages of users. After a pause,
+// in which the instances write to the bucket again, purgeOwners kills a broker. The others take over its lanes.
 func purgeOwners(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -117,7 +117,7 @@ func cutLoneServer(w *world) (func() (string, error), error) {
 	heal := cut(w.cluster.proxies(home))
 	other := w.brokers[1]
 	other.stayAt(w.cluster[(max(before-1, 0)+1)%len(w.cluster)])
-	time.Sleep(cutNoticed)
+	time.Sleep(electionTime)
 	err = other.run()
 	return func() (string, error) {
 		proof, err := heal()

@@ -63,8 +63,8 @@ func (p *player) run(stop <-chan struct{}) {
 	}
 }
 
-// round is the life of one timer of a player.
-type round struct {
+// playedTimer is one timer of a player, with the requests of its clients.
+type playedTimer struct {
 	*player
 	key string
 
@@ -73,14 +73,14 @@ type round struct {
 	paused bool // a client may have paused the series
 }
 
-func (p *player) next() *round {
-	r := &round{player: p, key: fmt.Sprintf("%s-%d", p.name, p.count)}
+func (p *player) next() *playedTimer {
+	r := &playedTimer{player: p, key: fmt.Sprintf("%s-%d", p.name, p.count)}
 	p.count++
 	return r
 }
 
-// play sets a timer and lets clients change it. Soon after that, when a moved timer is due, clients change it once
-// more. A client that knows no generation sends requests for any generation.
+// play sets a timer and lets clients change it. Soon after that, when a moved timer is due, clients change it again. A
+// client that knows no generation sets the timer, whatever the timer's generation is.
 func (p *player) play() {
 	r := p.next()
 	wait := 60 * time.Millisecond
@@ -95,8 +95,8 @@ func (p *player) play() {
 	}
 }
 
-// race lets some clients change a timer within milliseconds of its due time. Each client chooses a request, with or
-// without an expected generation. It returns the latest generation that a client knows.
+// race lets some clients change a timer within 5 ms of its due time. Each client chooses a request, with or without an
+// expected generation. race returns the latest generation that a client knows.
 func (p *player) race(clients int, due time.Time, g uint64, choices int, one func(choice int, g uint64) uint64) uint64 {
 	told := make([]uint64, clients)
 	var racing sync.WaitGroup
@@ -114,11 +114,11 @@ func (p *player) race(clients int, due time.Time, g uint64, choices int, one fun
 
 // makeRequest makes one request about a generation. It returns the new generation, or zero if the client does not learn
 // it.
-func (r *round) makeRequest(choice int, g uint64) uint64 {
+func (r *playedTimer) makeRequest(choice int, g uint64) uint64 {
 	const soon = 30 * time.Millisecond
 	expects := int64(g)
 	if g == 0 {
-		expects, choice = -1, 3
+		expects, choice = linear.AnyState, 3
 	}
 	switch choice {
 	case 0:
@@ -128,7 +128,7 @@ func (r *round) makeRequest(choice int, g uint64) uint64 {
 	case 2:
 		r.publish(linear.Set, expects, 0)
 	case 3:
-		return r.publish(linear.Set, -1, soon)
+		return r.publish(linear.Set, linear.AnyState, soon)
 	case 4:
 		r.publish(linear.Set, 0, soon)
 	case 5:
@@ -142,7 +142,7 @@ func (r *round) makeRequest(choice int, g uint64) uint64 {
 }
 
 // begin returns the event of a request, to be recorded when the request ends.
-func (r *round) begin(kind linear.Kind, expects int64, wait time.Duration) history.Event {
+func (r *playedTimer) begin(kind linear.Kind, expects int64, wait time.Duration) history.Event {
 	return history.Event{
 		Op: history.Timer, ID: r.key, Target: timersTarget, Delay: wait,
 		Timer: &history.TimerOp{Kind: kind, Expects: expects, Call: time.Now().UnixNano()},
@@ -150,19 +150,19 @@ func (r *round) begin(kind linear.Kind, expects int64, wait time.Duration) histo
 }
 
 // end records a request with its result, and returns the sequence.
-func (r *round) end(e history.Event, is linear.Result, sequence uint64) uint64 {
+func (r *playedTimer) end(e history.Event, is linear.Result, sequence uint64) uint64 {
 	e.Timer.Result, e.Sequence = is, sequence
 	r.log.Add(e)
 	return sequence
 }
 
 // publish makes a request by a publish, without a broker.
-func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uint64 {
+func (r *playedTimer) publish(kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	return r.publishEvent(r.begin(kind, expects, wait))
 }
 
 // publishEvent publishes a request that has begun.
-func (r *round) publishEvent(e history.Event) uint64 {
+func (r *playedTimer) publishEvent(e history.Event) uint64 {
 	kind, expects := e.Timer.Kind, e.Timer.Expects
 	e.Subject = "delaytimer." + r.key + "." + timersTarget
 	m, word := &nats.Msg{Subject: e.Subject, Header: nats.Header{}}, rand.Text()
@@ -194,7 +194,7 @@ func (r *round) publishEvent(e history.Event) uint64 {
 	case errors.Is(err, nats.ErrReconnectBufExceeded): // nats.go did not send the publish
 		time.Sleep(20 * time.Millisecond)
 		return 0
-	// A leader that was paused may also answer so if the entry is stored.
+	// Another message of the subject is being stored. A leader that was paused may answer so and store the entry.
 	case errors.As(err, &api) && api.ErrorCode == 10164:
 		return r.end(e, linear.Unknown, 0)
 	case errors.As(err, &api) && api.ErrorCode == 10071:
@@ -208,7 +208,7 @@ func (r *round) publishEvent(e history.Event) uint64 {
 
 // readOutcome returns the result of a request that a server refused with 10071. A deposed leader may refuse a request
 // that the next leader stores, so readOutcome reads the last entry of the subject.
-func (r *round) readOutcome(e history.Event, word string) (linear.Result, uint64) {
+func (r *playedTimer) readOutcome(e history.Event, word string) (linear.Result, uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
 	defer cancel()
 	m, err := jsapi.Client{Conn: r.nc, API: "$JS.API"}.Last(ctx, timers, e.Subject)
@@ -235,8 +235,8 @@ func (r *round) readOutcome(e history.Event, word string) (linear.Result, uint64
 	return linear.Unknown, 0
 }
 
-// ask sends a request to a broker. The answer is final, unless its outcome is "unknown".
-func (r *round) ask(verb timer.Verb, kind linear.Kind, expects int64, wait time.Duration) uint64 {
+// ask sends a request to a broker. It returns the sequence in the answer, or zero.
+func (r *playedTimer) ask(verb timer.Verb, kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	e := r.begin(kind, expects, wait)
 	asked := map[string]any{}
 	if expects > 0 {
@@ -251,8 +251,9 @@ func (r *round) ask(verb timer.Verb, kind linear.Kind, expects int64, wait time.
 	return r.request(e, verb, asked)
 }
 
-// request sends a request to a broker, and records the answer.
-func (r *round) request(e history.Event, verb timer.Verb, asked map[string]any) uint64 {
+// request sends a request to a broker, and records the answer. It records neither a request that no broker received,
+// nor one that a broker answered with an error.
+func (r *playedTimer) request(e history.Event, verb timer.Verb, asked map[string]any) uint64 {
 	e.Subject = fmt.Sprintf("delayctl.timer.%s.%s.%s", verb, r.key, timersTarget)
 	body, err := json.Marshal(asked)
 	if err != nil {

@@ -94,7 +94,7 @@ func (p *process) stop(signal syscall.Signal) (string, error) {
 	}
 	pid := p.cmd.Process.Pid
 	if err := p.cmd.Process.Signal(signal); err != nil {
-		return "", fmt.Errorf("send %s %s: %w", p.name, signal, err)
+		return "", fmt.Errorf("send the signal %q to %s: %w", signal, p.name, err)
 	}
 	select {
 	case <-p.done:
@@ -142,7 +142,7 @@ func (p *process) end() {
 	}
 }
 
-// await calls f until it returns nil. After maxTime, await returns the last error of f.
+// await calls f until f returns nil. After maxTime, await returns the last error of f.
 func await(maxTime time.Duration, f func() error) error {
 	deadline := time.Now().Add(maxTime)
 	for {
@@ -159,7 +159,7 @@ type programs struct {
 	broker string
 }
 
-// buildPrograms builds the binaries into dir. The server is that of the module in go.mod. The broker is from this tree,
+// buildPrograms builds the binaries into dir. The server has the version in go.mod. The broker is from this tree,
 // unless the path of another binary is given.
 func buildPrograms(dir, broker string) (programs, error) {
 	p := programs{server: filepath.Join(dir, "nats-server"), broker: broker}

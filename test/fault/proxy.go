@@ -22,7 +22,7 @@ type proxy struct {
 	usual   proxyState // between faults
 	open    map[net.Conn]bool
 	held    atomic.Int64 // bytes that arrived while the proxy held data back
-	killed  atomic.Int64 // connections dropped
+	killed  atomic.Int64 // dropped connections; a forwarded connection counts twice
 }
 
 type proxyState int

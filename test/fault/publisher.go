@@ -39,18 +39,19 @@ type publisher struct {
 	gate   *gate
 	ladder ladder
 
-	accepted *atomic.Int64 // number of acknowledged publishes of all publishers
+	accepted *atomic.Int64 // number of acknowledged publishes of all publishers, also of duplicates
 	count    int
 	answers  sync.WaitGroup
 }
 
-// gate keeps publishers off the intake while an administrator has closed the gate.
+// gate keeps publishers and tenants off the intake while an administrator has closed the gate.
 type gate struct {
 	mu     sync.Mutex
 	shut   bool
 	inside sync.WaitGroup // publishes to the intake whose answer has not come
 }
 
+// enter reports whether the gate is open. If so, the caller must call inside.Done after the answer or its timeout.
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,12 +103,12 @@ func (p *publisher) run(rate int, stop <-chan struct{}) {
 
 func (p *publisher) publishOne() {
 	d := p.ladder.requests[p.rand.IntN(len(p.ladder.requests))]
-	left := func() {}
+	leave := func() {}
 	if !p.ladder.direct(d) {
 		if !p.gate.enter() {
 			return
 		}
-		left = p.gate.inside.Done
+		leave = p.gate.inside.Done
 	}
 	e := history.Event{Target: fmt.Sprintf("orders.%s.%d", p.name, p.rand.IntN(4))}
 	if d.subject == "" {
@@ -117,11 +118,11 @@ func (p *publisher) publishOne() {
 	} else {
 		e.Delay, e.Subject = d.delay, d.subject+"."+e.Target
 	}
-	p.publish(e, "", strings.Repeat("x", p.rand.IntN(300)), left)
+	p.publish(e, "", strings.Repeat("x", p.rand.IntN(300)), leave)
 }
 
-// publish sends one message and records its answer. It calls left after the answer or the timeout.
-func (p *publisher) publish(e history.Event, msgID, filler string, left func()) {
+// publish sends one message and records its answer. It calls leave after the answer or the timeout.
+func (p *publisher) publish(e history.Event, msgID, filler string, leave func()) {
 	e.Op, e.Phase, e.ID = history.Publish, history.Invoke, fmt.Sprintf("%s-%d", p.name, p.count)
 	p.count++
 	m := &nats.Msg{Subject: e.Subject, Data: []byte(e.ID + ":" + filler), Header: nats.Header{sumHeader: {p.name}}}
@@ -138,11 +139,11 @@ func (p *publisher) publish(e history.Event, msgID, filler string, left func()) 
 		}
 		answer.Text = err.Error()
 		p.log.Add(answer)
-		left()
+		leave()
 		return
 	}
 	p.answers.Go(func() {
-		defer left()
+		defer leave()
 		select {
 		case ack := <-f.Ok():
 			p.accepted.Add(1)

@@ -96,7 +96,8 @@ func separateConsumer(
 	}
 }
 
-// leadCluster makes a server the leader of the cluster. Only the leader of the cluster can create a consumer again.
+// leadCluster makes a server the leader of the cluster, so that the test can kill or pause another server: only the
+// leader of the cluster can create a consumer again.
 func leadCluster(t *testing.T, s *server) {
 	t.Helper()
 	nc := connect(t, s.url(), nats.UserInfo("sys", "sys"))
@@ -168,8 +169,8 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		<-js.PublishAsyncComplete()
 		published += count + 1
 		seen.Await(published-1, 8*time.Second)
-		lead, cancel := context.WithTimeout(t.Context(), timeout)
-		err := leadFrom(lead, js, c[0]) // the server that will be paused leads no stream
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		err := leadFrom(ctx, js, c[0]) // the server that will be paused leads no stream
 		cancel()
 		natstest.NoError(t, err)
 		s, err := js.Stream(t.Context(), intake)

@@ -18,20 +18,21 @@ import (
 // numbers takes new messages for known ones while their numbers are not higher than the last known number. It loses
 // these messages.
 //
-// The fault needs several conditions. No other failure may reveal the restart to the reader. The lane may contain none
-// of the messages that the reader has received. The reader's first requests must reach the new consumer before the
-// reader replaces it.
+// The fault needs several conditions. No other failure reveals the restart to the reader. The lane contains none of the
+// messages that the reader has received. The reader's first requests reach the new consumer before the reader replaces
+// it.
 
 const (
 	// createdAgain is the scenario that loses messages if a reader trusts its consumer's numbers.
 	createdAgain = "a reader's consumer is created again"
-	// quietLane is the lane of the fault, which no other messages pass. The reader of a longer lane sends a new request
-	// before its received messages are gone. The reader of a shorter lane replaces its consumer before the server is back.
+	// quietLane is the lane of the fault, which no other messages pass. With a longer delay, the reader would send a new
+	// request before its received messages are gone. With a shorter delay, it would replace its consumer before the server
+	// is back.
 	quietLane  = "DELAY_12s"
 	quietLevel = "12s"
 	quietDelay = 12 * time.Second
 	// deliveredCount is the number of messages that the consumer delivers before the fault. It is less than half of a
-	// request: otherwise the reader sends another request.
+	// request: otherwise the reader would send another request.
 	deliveredCount = 40
 	// firstRequest is the duration of a reader's first request. Then the reader sends another request.
 	firstRequest = 2 * time.Second
@@ -121,10 +122,10 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 	if err := errors.Join(err, heal()); err != nil {
 		return "", 0, err
 	}
-	served, left, err := r.awaitDeliveries(0)
-	// If the reader took all requested messages for known ones, the next check requests more messages than the reader has
-	// received.
-	if err == nil && served > 0 && served <= deliveredCount+1 && !left {
+	served, replaced, err := r.awaitDeliveries(0)
+	// The new consumer has used only numbers that the reader may take for known ones. After another blackout, the reader
+	// checks its consumer and requests more messages, some with higher numbers.
+	if err == nil && served > 0 && served <= deliveredCount+1 && !replaced {
 		heal := r.blackOut()
 		time.Sleep(2 * blackout) // a broker may pause after a failed check before the next one
 		if err = heal(); err == nil {

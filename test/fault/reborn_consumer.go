@@ -31,7 +31,7 @@ func (r *rebirth) moveConsumer(ctx context.Context) (found *jetstream.ConsumerIn
 				return err
 			}
 		}
-		return fmt.Errorf("every consumer of %s is on %s", quietLane, r.home.name)
+		return fmt.Errorf("%s has no new consumer on another server than %s", quietLane, r.home.name)
 	})
 	return found, err
 }
@@ -80,15 +80,15 @@ func (r *rebirth) awaitPending(count uint64) error {
 	return await(timeout, func() error {
 		c, err := r.info()
 		if err == nil && c.NumPending < count {
-			err = fmt.Errorf("%s knows of %d messages", r.consumer, c.NumPending)
+			err = fmt.Errorf("%s knows of %d messages, want %d", r.consumer, c.NumPending, count)
 		}
 		return err
 	})
 }
 
 // awaitDeliveries waits until the consumer has delivered more messages than before, or the lane has another consumer.
-// It returns the number of messages that the consumer has delivered.
-func (r *rebirth) awaitDeliveries(before uint64) (now uint64, left bool, err error) {
+// It returns the number of messages that the consumer has delivered, and whether the lane has another consumer.
+func (r *rebirth) awaitDeliveries(before uint64) (now uint64, replaced bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err = retry(ctx, func(ctx context.Context) error {
@@ -97,17 +97,17 @@ func (r *rebirth) awaitDeliveries(before uint64) (now uint64, left bool, err err
 			return err
 		}
 		for _, c := range all {
-			left = left || c.Name != r.consumer
+			replaced = replaced || c.Name != r.consumer
 			if c.Name == r.consumer {
 				now = c.Delivered.Consumer
 			}
 		}
-		if now == before && !left {
-			return fmt.Errorf("the reader requested no message after number %[2]d from %[1]s", r.consumer, now)
+		if now == before && !replaced {
+			return fmt.Errorf("%s has delivered %d messages, and the reader requested no more", r.consumer, now)
 		}
 		return nil
 	})
-	return now, left, err
+	return now, replaced, err
 }
 
 func (r *rebirth) awaitEmpty(ctx context.Context) error {
@@ -117,7 +117,7 @@ func (r *rebirth) awaitEmpty(ctx context.Context) error {
 			return err
 		}
 		if held := s.CachedInfo().State.Msgs; held > 0 {
-			return fmt.Errorf("%s holds %d", quietLane, held)
+			return fmt.Errorf("%s holds %d messages", quietLane, held)
 		}
 		return nil
 	})

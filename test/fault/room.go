@@ -45,7 +45,7 @@ func (w *world) fill() (string, error) {
 		}
 	}
 	if refusal == nil {
-		return "", fmt.Errorf("there was always room: %w", err)
+		return "", fmt.Errorf("the account was not full before the timeout: %v", err)
 	}
 	return refusal.Description, nil
 }

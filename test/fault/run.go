@@ -17,10 +17,10 @@ const (
 	// bound is the maximum time from the end of a fault until all overdue messages have arrived. It is long enough for a
 	// busy machine.
 	bound = 30 * time.Second
-	// lead is the time for which a run publishes before, between and after faults.
+	// lead is the minimum time for which a run publishes before, between and after faults. With shortGaps, it is half.
 	lead = 2 * time.Second
-	// A run needs at least rate/trafficDivisor messages before, during and after a fault. With fewer, the fault proves
-	// nothing.
+	// A run needs at least rate/trafficDivisor publishes before, during and after a fault. With fewer, the fault proves
+	// nothing. See history.Conditions.
 	trafficDivisor = 4
 )
 
@@ -143,7 +143,7 @@ func (p plan) bound() time.Duration {
 }
 
 // quota returns the storage limit of the run's account. The limit is low, so that a fault can fill the account in
-// seconds, unless the run publishes much.
+// seconds. A run that publishes much has a higher limit.
 func (p plan) quota() int {
 	if p.rate > 1000 {
 		return 8 * quota
@@ -151,9 +151,9 @@ func (p plan) quota() int {
 	return quota
 }
 
-// randomPlan returns a plan that depends only on the seed and the number of brokers. One run in four has only faults
-// that excuse no duplicate. In one run in four a tenant attacks. In one run in three the brokers connect to one server
-// only.
+// randomPlan returns a plan for the built programs, chosen by the seed and the number of brokers. About one run in four
+// has only faults that excuse no duplicate. In about one run in four a tenant attacks. In about one run in three the
+// brokers connect to one server only.
 func randomPlan(seed uint64, brokers int, built programs) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder,
@@ -180,7 +180,7 @@ func randomPlan(seed uint64, brokers int, built programs) plan {
 	return p
 }
 
-// maxHeld is the total time of the faults at which a random run with two or more faults gets no further fault.
+// maxHeld limits a random run: it gets faults until there are two, and their total duration is at least maxHeld.
 const maxHeld = 12 * time.Second
 
 func draw(r *rand.Rand, choice []fault) fault {

@@ -39,8 +39,9 @@ func (p *player) playSeries() {
 	}
 }
 
-// change makes one request about a series, and returns the generation that the client learned, or zero.
-func (r *round) change(choice int, g uint64) uint64 {
+// change makes at most one request about a series, or pauses and resumes it. It returns the generation that the client
+// learned, or zero.
+func (r *playedTimer) change(choice int, g uint64) uint64 {
 	const soon = 30 * time.Millisecond
 	expects := int64(g)
 	if g == 0 {
@@ -76,7 +77,7 @@ func (r *round) change(choice int, g uint64) uint64 {
 	return 0
 }
 
-func (r *round) setSeries(expects int64) uint64 {
+func (r *playedTimer) setSeries(expects int64) uint64 {
 	e := r.begin(linear.Set, expects, every)
 	e.Timer.Every, e.Timer.Rounds = every, rounds
 	return r.publishEvent(e)
@@ -88,9 +89,10 @@ func setRecurrence(h nats.Header, of *history.TimerOp) {
 	h.Set(message.HeaderMissed, "all")
 }
 
-// stop cancels a series that may be paused, because a paused series would never end. It repeats the request until there
-// is an answer. The repetitions count as one request, because no other client uses the key.
-func (r *round) stop() {
+// stop cancels a series that may be paused, because a paused series would never end. It repeats the request until the
+// stream acknowledges it, for at most timeout. The repetitions count as one request, because no other client uses the
+// key.
+func (r *playedTimer) stop() {
 	e := r.begin(linear.Cancel, linear.AnyState, 0)
 	m := &nats.Msg{Subject: "delaytimer." + r.key + "." + timersTarget, Header: nats.Header{message.HeaderCancel: {"x"}}}
 	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -89,7 +91,7 @@ func (w *world) readTarget(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("no consumer was placed on %v in %d attempts", left, placements)
+	return fmt.Errorf("no consumer was placed on %v in %d attempts", slices.Sorted(maps.Keys(left)), placements)
 }
 
 // awaitReplicas waits until every replica of the target's stream has caught up with its leader.

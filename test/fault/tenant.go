@@ -91,7 +91,7 @@ func (w *world) newTenant(ctx context.Context) (*tenant, error) {
 	return t, t.prepare(ctx)
 }
 
-// prepare stores the forgeries that servers will relay: hops of messages that were never published, an empty table of
+// prepare stores the forgeries that servers will relay: a hop of a message that was never published, an empty table of
 // lanes, and a heartbeat.
 func (t *tenant) prepare(ctx context.Context) error {
 	js, err := jetstream.New(t.owner)
@@ -136,8 +136,8 @@ func (t *tenant) attack(stop <-chan struct{}) {
 	}
 }
 
-// round makes each attack once, except the relays, which it makes in every fifth round. A flood has many publishes in a
-// round. An attack that needs to succeed only once has few.
+// round makes each kind of attack, but the relays only in every fifth round. A flood has many publishes in a round. An
+// attack that needs to succeed only once has few.
 func (t *tenant) round(n int) {
 	level := t.levels[n%len(t.levels)]
 	own := "delay." + level + "." + payments + ".x"
@@ -182,8 +182,8 @@ func isAttack(body []byte) bool {
 	return strings.HasPrefix(b, "attack-") || strings.HasPrefix(b, "forged-") || strings.HasPrefix(b, "{") || b == "1"
 }
 
-// guess computes later reply subjects from the last one that the tenant has seen. A later reply subject belongs to
-// another delivery.
+// guess computes later reply subjects from the last one that the tenant has seen, and uses each for a request. A later
+// reply subject belongs to another delivery.
 func (t *tenant) guess(own string) {
 	t.mu.Lock()
 	seen := t.reply
@@ -216,7 +216,7 @@ func attackByTenant(w *world) (func() (string, error), error) {
 		<-done
 		n := t.sent.Load()
 		if n == 0 {
-			return "", fmt.Errorf("nothing was sent")
+			return "", fmt.Errorf("the tenant sent nothing")
 		}
 		return fmt.Sprintf("%d publishes with reply subjects of others", n), nil
 	}, nil

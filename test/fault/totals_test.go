@@ -29,7 +29,7 @@ type totals struct {
 	SentAgain    int           `json:"sent_again"`
 	CleanRuns    int           `json:"clean_runs"`
 	CleanAgain   int           `json:"clean_sent_again"`   // in runs whose faults excuse no duplicate
-	SettledAgain int           `json:"settled_sent_again"` // in all runs, at times without the effect of a fault
+	SettledAgain int           `json:"settled_sent_again"` // in all runs, long after one fault and before the next
 	Violations   int           `json:"violations"`
 	NoOrder      int           `json:"no_order"`
 	Worst        time.Duration `json:"worst_late_ns"`
@@ -76,8 +76,8 @@ func (s *totals) unjudged(seed uint64) {
 func (s *totals) String() string {
 	return fmt.Sprintf("%d runs, %d failed, %d without a judgement: %d acknowledged, %d delivered (%d of them not "+
 		"acknowledged), %d lost, %d early, "+
-		"%d sent again, %d stored twice; %d of the runs were clean stops: %d sent again; late at most %s, a broker ready "+
-		"after %s at most; %s; %d without an order that explains them",
+		"%d sent again, %d stored twice; %d of the runs had only faults that excuse no duplicate: "+
+		"%d sent again; late at most %s, a broker ready after %s at most; %s; %d without an order that explains them",
 		s.Runs, s.Failed, s.Unjudged, s.Acknowledged, s.Delivered, s.Recovered, s.Lost, s.Early, s.SentAgain, s.StoredTwice,
 		s.CleanRuns, s.CleanAgain,
 		s.Worst.Round(time.Millisecond), s.SlowestStart.Round(time.Millisecond), s.Timers,
@@ -101,7 +101,7 @@ func (s *totals) run(t *testing.T, p plan) *history.Report {
 	return report
 }
 
-// random executes random plans. It prints a line for each run, and then the totals as JSON and as text.
+// random executes random plans. It prints a line for each judged run, and then the totals as JSON and as text.
 func (s *totals) random(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -136,7 +136,7 @@ func line(r *history.Report, took time.Duration) string {
 		fmt.Sprintf("%d delivered", r.Delivered), fmt.Sprintf("%d lost", r.Lost),
 		fmt.Sprintf("%d early", r.Count(history.Early)), fmt.Sprintf("%d stored twice", r.Copies),
 		fmt.Sprintf("%d timers", r.Timers.Keys),
-		fmt.Sprintf("%s sent again after clean stops", clean), fmt.Sprintf("%d sent again", r.Repeats),
+		fmt.Sprintf("%s sent again without an excuse", clean), fmt.Sprintf("%d sent again", r.Repeats),
 		fmt.Sprintf("late at most %s", r.Worst.Round(time.Millisecond)), fmt.Sprintf("took %s", took.Round(time.Second)),
 		r.Conditions.Name,
 	}, "; ")

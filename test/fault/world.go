@@ -40,7 +40,7 @@ type world struct {
 	accepted   atomic.Int64 // number of acknowledged publishes
 	links      []*nats.Conn
 	publishing sync.WaitGroup
-	stop       chan struct{} // ends the publishers
+	stop       chan struct{} // closed to end publishers, players and the attacker
 }
 
 // newWorld starts the servers, creates the target's stream, and then starts the brokers, witnesses and clients.

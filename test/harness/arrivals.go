@@ -65,7 +65,7 @@ func (c *Client) deadLetters(stream string) map[string][]Arrival {
 	return byCode
 }
 
-// CheckNoDead fails the test for every dead letter.
+// CheckNoDead fails the test if there are dead letters.
 func (c *Client) CheckNoDead() {
 	c.T.Helper()
 	c.checkNoDead("DELAY_DEAD")
@@ -78,8 +78,8 @@ func (c *Client) checkNoDead(stream string) {
 	}
 }
 
-// CheckEmpty fails the test for every dead letter, and for every other stream of the broker with messages, except that
-// of the owners.
+// CheckEmpty fails the test if there are dead letters, and for every other stream of the broker in which messages wait,
+// except that of the owners. See Waiting.
 func (c *Client) CheckEmpty() {
 	c.T.Helper()
 	c.CheckEmptyBut()
@@ -146,7 +146,7 @@ func CheckBodies(t testing.TB, all []Arrival, want string) {
 func CheckCount[T any](t testing.TB, all []T, want int) {
 	t.Helper()
 	if len(all) != want {
-		t.Fatalf("there are %d, want %d", len(all), want)
+		t.Fatalf("got %d elements, want %d", len(all), want)
 	}
 }
 
@@ -166,7 +166,7 @@ func CheckSpread(t testing.TB, all []Arrival, places int, minInterval time.Durat
 	t.Helper()
 	for i := places; i < len(all); i++ {
 		if took := all[i].At.Sub(all[i-places].At); took < minInterval {
-			t.Fatalf("%d messages arrived within %s, up to number %d; want at least %s", places+1, took, i, minInterval)
+			t.Fatalf("the %d messages up to number %d arrived within %s, want at least %s", places+1, i, took, minInterval)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func CheckInOrder(t *testing.T, got []Arrival, count int) {
 	CheckCount(t, got, count)
 	for i, m := range got {
 		if want := fmt.Sprintf("%06d", i); m.Body != want {
-			t.Fatalf("number %d is %s", i, m.Body)
+			t.Fatalf("message %d has the body %s, want %s", i, m.Body, want)
 		}
 	}
 }

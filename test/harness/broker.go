@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Levels are the levels of a broker without levels in its configuration. The default ladder has 32 levels, whose idle
-// lanes would take most of the processor time of the tests.
+// Levels are the levels of a test's broker whose configuration has none. The default ladder of a broker has 32 levels,
+// whose idle lanes would take most of the processor time of the tests.
 const Levels = "1s 5s 10s 1m 10m 1h"
 
 // intakeDurations are the plain durations that tests publish on: the small numbers of each unit, and some larger ones.
@@ -131,13 +131,13 @@ func (i *Instance) NewClient() *Client {
 	return NewClient(i.t, i.server)
 }
 
-// Replace starts another broker with the same server and configuration.
+// Replace is StartBroker with the server and configuration of the instance. It does not stop the instance.
 func (i *Instance) Replace() *Instance {
 	i.t.Helper()
 	return StartBroker(i.t, i.server, i.cfg)
 }
 
-// Stop stops the broker cleanly.
+// Stop stops the broker cleanly, unless it was stopped or crashed before.
 func (i *Instance) Stop() {
 	i.t.Helper()
 	if i.Ended {

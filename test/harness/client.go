@@ -30,7 +30,7 @@ func (c *Client) CallService(into any, subject, body string, headers ...string) 
 	}
 	if code := answer.Header.Get(micro.ErrorCodeHeader); code != "" {
 		if answer.Header.Get(micro.ErrorHeader) == "" {
-			c.T.Errorf("%s is refused without a sentence: %v", subject, answer.Header)
+			c.T.Errorf("%s is refused without an error text: %v", subject, answer.Header)
 		}
 		return code
 	}

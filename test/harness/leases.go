@@ -24,8 +24,8 @@ func MemberConfig(t testing.TB, maxOwners int) broker.Config {
 	return broker.Config{Ladder: Ladder(t, manyLevels), MaxOwners: maxOwners}
 }
 
-// CheckOwned compares the number of lanes of each instance, sorted in ascending order. It fails for a lane with two
-// owners or none.
+// CheckOwned fails the test unless the instances own as many lanes as want says, and each lane has one owner. The
+// numbers in want are in ascending order, not in that of the instances.
 func CheckOwned(t *testing.T, want []int, all ...*Instance) {
 	t.Helper()
 	time.Sleep(50 * time.Millisecond) // released lanes have new owners then
@@ -36,7 +36,7 @@ func CheckOwned(t *testing.T, want []int, all ...*Instance) {
 		count := 0
 		for l := range strings.FieldsSeq(OwnedLanes(i)) {
 			if other, twice := owner[l]; twice {
-				t.Errorf("%s is owned by %d and by %d", l, other, n)
+				t.Errorf("%s is owned by the instances %d and %d", l, other, n)
 			}
 			owner[l] = n
 			count++

@@ -24,7 +24,7 @@ type Load struct {
 	published map[string]bool // bodies of all messages, also of refused ones
 }
 
-// StartLoad publishes rate messages a second, to the subjects in turn.
+// StartLoad publishes rate messages a second, to the subjects in turn. The rate is a multiple of 100.
 func StartLoad(t testing.TB, nc *nats.Conn, rate int, subjects ...string) *Load {
 	t.Helper()
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(5*time.Second))
@@ -85,8 +85,8 @@ func (l *Load) End(minAccepted int) (accepted int) {
 	return accepted
 }
 
-// AwaitCount waits until a stream holds at least want messages, for at most the timeout. It returns the last number of
-// messages.
+// AwaitCount waits until a stream holds at least want messages, for at most the timeout. It returns the number that it
+// saw last.
 func (c *Client) AwaitCount(stream string, want int, timeout time.Duration) int {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -137,6 +137,5 @@ func (l *Load) CheckHistory(got []Arrival) {
 var MixedDelays = []string{"delayin.50ms.orders.a", "delay.1s.orders.b", "delayin.1500ms.orders.c", "delay.3s.orders.d",
 	"delayin.4s.orders.e", "delayin.700ms.orders.f"}
 
-// LoadRate is the rate of a Load, in messages a second. At this rate, some hundred messages are in the broker at each
-// kill.
+// LoadRate is the rate of a Load, in messages a second. At this rate, hundreds of messages wait at each kill.
 const LoadRate = 500

@@ -57,7 +57,7 @@ type LineLog struct {
 // NewLineLog returns a LineLog for the lines that contain a text.
 func NewLineLog(part string) *LineLog { return &LineLog{part: part, Start: time.Now()} }
 
-// Logger returns a logger that writes lines without a level to the log.
+// Logger returns a logger whose lines go to the log, without their levels.
 func (l *LineLog) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
@@ -94,5 +94,5 @@ func (l *LineLog) Check(t *testing.T, want ...string) {
 	}
 }
 
-// NoLog discards log lines. It is for a broker that can store nothing for hours, whose log TestDeadLettersFull checks.
+// NoLog discards log lines.
 var NoLog = slog.New(slog.DiscardHandler)

@@ -97,8 +97,8 @@ func (c *RawConn) Publish(subject, block, body string) int {
 	return n
 }
 
-// AwaitAcks waits for the answers to all publishes, and returns for each publish whether a stream acknowledged it. It
-// waits for a second of fake time. Every answer takes less.
+// AwaitAcks returns for each publish whether a stream acknowledged it, and not as a duplicate. It waits for the answers
+// for a second of fake time. Every answer takes less.
 func (c *RawConn) AwaitAcks() []bool {
 	c.t.Helper()
 	time.Sleep(time.Second)

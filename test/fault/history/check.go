@@ -13,22 +13,22 @@ type Kind string
 const (
 	Lost         Kind = "lost"          // accepted, and neither delivered nor a dead letter
 	LostOnServer Kind = "server lacks"  // delivered, but a server does not have the message, or has another message
-	Early        Kind = "early"         // stored at the target before it was due
+	Early        Kind = "early"         // delivered before it was due
 	WrongDue     Kind = "wrong due"     // the due time or the time of acceptance is wrong
 	WrongID      Kind = "wrong id"      // the Delay-Id is not that of the message, or the message has two Delay-Ids
 	Unexpected   Kind = "unexpected"    // no client published it, or its publish failed
 	WrongTarget  Kind = "wrong target"  // delivered to another subject
-	WrongPayload Kind = "wrong payload" // body or headers differ from the published ones
+	WrongPayload Kind = "wrong payload" // the checksum of body and header differs from the published one
 	Duplicate    Kind = "stored twice"  // the target's stream has a duplicate within its window
 	Repeated     Kind = "sent twice"    // sent twice in a run whose faults excuse no duplicate
 	DeadLetter   Kind = "dead letter"   // the runs publish no message that should become a dead letter
 	TooLate      Kind = "too late"      // late by more than the bound, which counts from the end of a fault
 	TooSlow      Kind = "too slow"      // a broker was not ready in time
-	Settled      Kind = "not settled"   // sent twice at a time without the effect of a fault
+	Settled      Kind = "not settled"   // sent twice, long after one fault and before the next
 	NotKept      Kind = "not kept"      // a violation that the run itself observed
 	LeftBehind   Kind = "left behind"   // a lane is not empty at the end
 	NoOrder      Kind = "no order"      // no order explains a timer's answers and deliveries: see package linear
-	Incomplete   Kind = "incomplete"    // the history lacks events that are needed to judge
+	Incomplete   Kind = "incomplete"    // the history lacks events or contradicts itself
 )
 
 type Violation struct {
@@ -187,7 +187,8 @@ func (c *checker) addPublish(e *Event) {
 	}
 }
 
-// publishOf returns the publish of a delivered message, or nil.
+// publishOf returns the publish of a message, or nil. It reports a message that was not published, or whose publish
+// failed.
 func (c *checker) publishOf(e *Event) *sent {
 	s := c.sent[e.ID]
 	switch {

@@ -38,8 +38,7 @@ const (
 	Healed  Phase = "healed"  // a fault has ended
 )
 
-// Event is one line of a history. Times are nanoseconds since 1970. All fields are on one level, and a field has the
-// same name in all events, so that grep and jq find them.
+// Event is one line of a history. Times are nanoseconds since 1970.
 type Event struct {
 	At    int64  `json:"at"` // by the clock of the test
 	Op    Op     `json:"op"`
@@ -49,7 +48,7 @@ type Event struct {
 	// These fields describe a message, in its publish and in its delivery.
 	Subject string        `json:"subject,omitempty"` // subject of the publish, or of the delivery
 	Target  string        `json:"target,omitempty"`  // expected subject of the delivery
-	Delay   time.Duration `json:"delay,omitempty"`   // the requested delay; for Ready, the time of the start
+	Delay   time.Duration `json:"delay,omitempty"`   // the requested delay; for Ready, how long the start took
 	Until   int64         `json:"until,omitempty"`   // the requested time, if the request has no delay
 	Sum     string        `json:"sum,omitempty"`     // checksum of the body and of one header
 	Core    bool          `json:"core,omitempty"`    // the target has no stream: a witness's message counts as delivered
@@ -84,13 +83,12 @@ type Conditions struct {
 	Servers []string      `json:"servers"` // servers of which the run must have read the copy
 	Window  time.Duration `json:"window"`  // duplicate window of the target's stream
 	Bound   time.Duration `json:"bound"`   // maximum lateness, counted from the end of a fault
-	// MinPublishes is the minimum number of publishes before, during and after each fault. With fewer, a fault proves
-	// nothing.
+	// MinPublishes is the minimum number of publishes before, during and after each fault, because a fault without traffic
+	// proves nothing. During a short fault, fewer are enough.
 	MinPublishes int           `json:"least"`
 	Ready        time.Duration `json:"ready,omitempty"` // maximum time until a started broker is ready; zero for none
 	Late         time.Duration `json:"late,omitempty"`  // maximum lateness at any time, also during faults; zero for none
-	// Clean means that no fault of the run excuses a duplicate. A duplicate that the target's stream drops is not excused
-	// either.
+	// Clean means that no fault of the run excuses a duplicate, not even one that the target's stream drops.
 	Clean bool `json:"clean"`
 }
 

@@ -56,9 +56,9 @@ func (c *checker) judgeCopies(s *sent) {
 	}
 }
 
-// judgeSeen judges a message to core subscribers. The exact times are unknown: the message was accepted between the
-// publish and its answer, and was sent before a witness received it. judgeSeen calls a message early or late only if it
-// is so for every possible time.
+// judgeSeen judges when a message reached core subscribers. Its time of acceptance is unknown, but is between the
+// publish and the answer. So judgeSeen calls a message early only if it came before the earliest possible due time, and
+// counts lateness from the latest possible one.
 func (c *checker) judgeSeen(s *sent) {
 	if s.first < s.At+int64(s.Delay) {
 		c.violate(Early, s.ID, "by %s", time.Duration(s.At+int64(s.Delay)-s.first))
@@ -81,7 +81,7 @@ func (c *checker) judgeOne(s *sent, e Event) {
 	}
 	due = max(due, e.Accepted)
 	if e.Due != due {
-		c.violate(WrongDue, s.ID, "due %d, want %d, which is %s later", e.Due, due, time.Duration(due-e.Due))
+		c.violate(WrongDue, s.ID, "due %d, want %d, a difference of %s", e.Due, due, time.Duration(due-e.Due))
 	}
 	if e.Accepted < s.At || s.acked() && e.Accepted > s.answer.At {
 		c.violate(WrongDue, s.ID, "accepted %d, which is not between the publish and its answer", e.Accepted)
@@ -93,7 +93,7 @@ func (c *checker) judgeOne(s *sent, e Event) {
 	c.addLateness(s, due, e.Stored)
 }
 
-// checkIDs compares the Delay-Ids with the acknowledgements and with each other.
+// checkIDs compares the Delay-Ids with the acknowledgements, with the times of acceptance and with each other.
 func (c *checker) checkIDs(ids []string) {
 	owner := make(map[string]string)
 	for _, id := range ids {
@@ -120,7 +120,7 @@ func (c *checker) checkIDs(ids []string) {
 	}
 }
 
-// findLost reports each publisher's lost messages, with their positions among the publisher's messages.
+// findLost reports the lost messages, and whether the publisher's messages before and after them arrived.
 func (c *checker) findLost(ids []string) {
 	acked := make(map[string][]*sent)
 	for _, id := range ids {
@@ -136,18 +136,18 @@ func (c *checker) findLost(ids []string) {
 			if arrived(s) {
 				continue
 			}
-			where := "the middle"
+			others := "earlier and later ones arrived"
 			switch {
 			case first < 0:
-				where = "all"
+				others = "none arrived"
 			case i < first:
-				where = "the beginning"
+				others = "only later ones arrived"
 			case !slices.ContainsFunc(all[i:], arrived):
-				where = "the end"
+				others = "only earlier ones arrived"
 			}
 			c.report.Lost++
-			c.violate(Lost, s.ID, "of %s of what %s published: %s, %s as sequence %d", where, publisher, s.Subject,
-				s.answer.Stream, s.answer.Sequence)
+			c.violate(Lost, s.ID, "accepted on %s as sequence %d of %s; of the messages of %s, %s", s.Subject,
+				s.answer.Sequence, s.answer.Stream, publisher, others)
 		}
 	}
 }

@@ -7,18 +7,18 @@ import (
 )
 
 // aftermath is the time after the end of a fault within which the statistics attribute lateness to the fault. It does
-// not change the bound of lateness.
+// not change the bound of lateness. A fault that starts within aftermath of a delivery also excuses its duplicates.
 const aftermath = 5 * time.Second
 
-// excusePeriod is the time after the end of a fault within which the fault excuses a duplicate.
+// excusePeriod is the time after the end of a fault within which a published message may get duplicates.
 const excusePeriod = 10 * time.Second
 
-// Period is the duration of one fault, with its statistics.
+// Period is one fault, with its statistics.
 type Period struct {
 	Name      string
 	Proof     string
 	From, To  int64
-	Worst     time.Duration // maximum lateness of messages that were due until aftermath after the fault
+	Worst     time.Duration // maximum lateness of messages whose time from due to arrival overlaps the fault or aftermath
 	Delivered int           // number of these messages
 	proved    bool
 }
@@ -31,7 +31,8 @@ func (c *checker) addFault(e *Event) {
 		c.faults = append(c.faults, Period{Name: e.Text, From: e.At})
 		return
 	case e.Phase == Invoke || !open:
-		c.violate(Incomplete, "", "the fault %q overlaps with another fault", e.Text)
+		c.violate(Incomplete, "", "the phase %s of a fault (%s) has no beginning, or overlaps with another fault", e.Phase,
+			e.Text)
 		return
 	}
 	switch f := &c.faults[len(c.faults)-1]; e.Phase {
@@ -56,7 +57,7 @@ func (c *checker) closeFaults() {
 	}
 }
 
-// addLateness judges a message's lateness, and adds it to the statistics of a fault that explains the lateness.
+// addLateness judges a message's lateness, and adds it to the statistics of the faults that may explain it.
 func (c *checker) addLateness(s *sent, due, stored int64) {
 	late := time.Duration(stored - due)
 	from := due
@@ -79,15 +80,16 @@ func (c *checker) addLateness(s *sent, due, stored int64) {
 	over := time.Duration(stored - from)
 	switch {
 	case over > c.conditions.Bound:
-		c.violate(TooLate, s.ID, "arrived %s after it was due, and %s after the last fault", late, over)
+		c.violate(TooLate, s.ID, "arrived %s after it was due, %s of that after the end of any fault, want at most %s",
+			late, over, c.conditions.Bound)
 	case s.Within > 0 && late > s.Within:
-		c.violate(TooLate, s.ID, "arrived %s after it was due, want %s at most for this message", late, s.Within)
+		c.violate(TooLate, s.ID, "arrived %s after it was due, want at most %s for this message", late, s.Within)
 	case c.conditions.Late > 0 && late > c.conditions.Late:
-		c.violate(TooLate, s.ID, "arrived %s after it was due, want %s at most in this run", late, c.conditions.Late)
+		c.violate(TooLate, s.ID, "arrived %s after it was due, want at most %s in this run", late, c.conditions.Late)
 	}
 }
 
-// lastFault returns the end of the last fault before a time.
+// lastFault returns the end of the last fault that began before a time, or zero.
 func (c *checker) lastFault(at int64) int64 {
 	end := int64(0)
 	for _, f := range c.faults {
@@ -98,8 +100,8 @@ func (c *checker) lastFault(at int64) int64 {
 	return end
 }
 
-// settled reports whether a message was published and delivered at a time without the effect of a fault. Then no fault
-// excuses a duplicate.
+// settled reports whether a message was published more than excusePeriod after the end of a fault, and stored more than
+// aftermath before the next fault. Then no fault excuses a duplicate. Before the first fault, settled is false.
 func (c *checker) settled(s *sent) bool {
 	last := s.At
 	for _, e := range s.found {
@@ -112,8 +114,8 @@ func (c *checker) settled(s *sent) bool {
 	return !slices.ContainsFunc(c.faults, func(f Period) bool { return f.From >= s.At && f.From <= last+int64(aftermath) })
 }
 
-// checkTraffic requires a minimum of messages before, during and after each fault: without traffic, a fault proves
-// nothing.
+// checkTraffic requires a minimum of publishes before, during and after each fault, and of requests about timers:
+// without traffic, a fault proves nothing.
 func (c *checker) checkTraffic(events []Event) {
 	var acked, tried []int64
 	for i := range events {
@@ -137,12 +139,13 @@ func (c *checker) checkTraffic(events []Event) {
 	}
 	before := int64(0)
 	for _, f := range c.faults {
-		demand(fmt.Sprintf("accepted before %q", f.Name), acked, before, f.From, c.conditions.MinPublishes)
-		short := int(time.Duration(c.conditions.Rate) * time.Duration(f.To-f.From) / (4 * time.Second))
-		demand(fmt.Sprintf("published during %q", f.Name), tried, f.From, f.To, max(1, min(short, c.conditions.MinPublishes)))
+		demand(fmt.Sprintf("publishes accepted before %q", f.Name), acked, before, f.From, c.conditions.MinPublishes)
+		quarter := int(time.Duration(c.conditions.Rate) * time.Duration(f.To-f.From) / (4 * time.Second))
+		demand(fmt.Sprintf("publishes during %q", f.Name), tried, f.From, f.To,
+			max(1, min(quarter, c.conditions.MinPublishes)))
 		before = f.To
 	}
-	demand("accepted after the last fault", acked, before, 1<<63-1, c.conditions.MinPublishes)
+	demand("publishes accepted after the last fault", acked, before, 1<<63-1, c.conditions.MinPublishes)
 	if t := c.report.Timers; c.conditions.Players > 0 && min(t.Delivered, t.Cancelled, t.TooLate) == 0 {
 		c.violate(Incomplete, "", "too little traffic of timers: %s", t)
 	}

@@ -10,8 +10,7 @@ import (
 // maxShown is the maximum number of printed violations of a kind.
 const maxShown = 5
 
-// Report is the judgement of a run. All figures are on one level, because the tests print and sum each figure
-// separately.
+// Report is the judgement of a run.
 type Report struct {
 	Conditions Conditions
 
@@ -20,10 +19,10 @@ type Report struct {
 	Failed    int // publishes that were certainly not stored
 	Delivered int // messages found at their target
 	Recovered int // delivered messages without an acknowledgement
-	Lost      int // acknowledged messages that were not found
-	Repeats   int // observed duplicates that were sent to the target
+	Lost      int // acknowledged messages that are neither at their target nor dead letters
+	Repeats   int // duplicates that a witness received
 	Copies    int // duplicates that the target's stream stored
-	Settled   int // messages sent twice at a time without a fault
+	Settled   int // messages sent twice, long after one fault and before the next
 
 	// Timers counts the results of named timers.
 	Timers Timers
@@ -88,7 +87,7 @@ func (r *Report) Count(kind Kind) int {
 	return n
 }
 
-// String returns the judgement as text. Its second line is an equation that must hold.
+// String returns the judgement as text. Its second line is an equation, which holds in a run without violations.
 func (r *Report) String() string {
 	var b strings.Builder
 	c := r.Conditions
@@ -107,7 +106,7 @@ func (r *Report) String() string {
 			short(r.SlowestStart), short(r.Worst))
 	}
 	for _, f := range r.Faults {
-		fmt.Fprintf(&b, "  %s for %s: late at most %s of %d (%s)\n", f.Name, short(time.Duration(f.To-f.From)),
+		fmt.Fprintf(&b, "  %s for %s: late at most %s, among %d messages (%s)\n", f.Name, short(time.Duration(f.To-f.From)),
 			short(f.Worst), f.Delivered, f.Proof)
 	}
 	count := make(map[Kind]int)

@@ -37,7 +37,7 @@ func (t *namedTimer) requests() (ops []linear.Op) {
 // due at a time of its table, unless a client has moved it.
 func (c *checker) judgeRound(t *namedTimer, g uint64, s *sent, e Event) {
 	for _, o := range t.ops {
-		if o.Timer.Kind != linear.Set { // a resumption that changed nothing has the sequence of the set
+		if o.Timer.Kind != linear.Set { // a resumption that changed nothing has its set's sequence
 			continue
 		}
 		if o.Sequence == e.Series && (e.Accepted < o.Timer.Call || e.Accepted > o.At) {
@@ -72,13 +72,13 @@ func (c *checker) judgeRound(t *namedTimer, g uint64, s *sent, e Event) {
 	}
 }
 
-// resumed reports whether a pause or a change of the table may have ended before a generation. Then the series
-// continues at the next time of its table. If a client moved a round and the round fired early, the next time may be
-// the planned time of that round.
+// resumed reports whether a client may have resumed the series or changed its table before a generation. Then the
+// series continues at the table's next time. That may be the planned time of a round that already fired, because a
+// client moved the round to an earlier time.
 func (t *namedTimer) resumed(g uint64) bool {
 	for _, o := range t.ops {
 		again := o.Timer.Kind == linear.Retime || o.Timer.Kind == linear.Move && o.Delay == 0
-		if again && o.Timer.Result != linear.Refused && o.Sequence <= g { // zero if no client learned it
+		if again && o.Timer.Result != linear.Refused && o.Sequence <= g { // Sequence is zero if no client learned it
 			return true
 		}
 	}
@@ -102,6 +102,6 @@ func (c *checker) judgeExtraFirings(name string, t *namedTimer, came int) {
 	case came < done:
 		c.violate(Lost, name, "%d extra firings were acknowledged, but %d arrived", done, came)
 	case came > done+perhaps:
-		c.violate(Unexpected, name, "%d extra firings arrived, but %d were requested", came, done+perhaps)
+		c.violate(Unexpected, name, "%d extra firings arrived, but at most %d requests succeeded", came, done+perhaps)
 	}
 }

@@ -59,7 +59,8 @@ func (c *checker) addTimer(e *Event) {
 	}
 }
 
-// generation returns the generation of a timer to which a message's id belongs, or nil.
+// generation returns the timer's generation that the Delay-Id of a delivered message names. It reports a Delay-Id that
+// names none, and returns nil.
 func (c *checker) generation(t *namedTimer, e *Event) *sent {
 	id, err := message.ParseID(e.DelayID)
 	if err != nil || id.Stream != "DELAY_TIMERS" {
@@ -74,7 +75,8 @@ func (c *checker) generation(t *namedTimer, e *Event) *sent {
 	return s
 }
 
-// judgeTimers judges all timers. The broker must deliver a firing even if a client has stored a later entry.
+// judgeTimers judges all timers. A generation that a witness received must also be in the target's stream, even if a
+// client has replaced the timer meanwhile.
 func (c *checker) judgeTimers() {
 	for _, name := range slices.SortedFunc(maps.Keys(c.timers), byCounter) {
 		t := c.timers[name]
@@ -112,14 +114,14 @@ func (c *checker) judgeTimers() {
 		}
 		c.judgeExtraFirings(name, t, extra)
 		if len(ops) > 64 {
-			c.violate(Incomplete, name, "%d requests are too many to judge", len(ops))
+			c.violate(Incomplete, name, "%d requests and deliveries are too many to judge", len(ops))
 		} else if !linear.Explain(ops) {
 			c.violate(NoOrder, name, "no order explains %v", ops)
 		}
 	}
 }
 
-// judgeGeneration compares the deliveries of a generation with its set, if a client knows the generation.
+// judgeGeneration judges the target, the lateness and the body of one delivery of a generation.
 func (c *checker) judgeGeneration(t *namedTimer, g uint64, s *sent, e Event) {
 	if e.Subject != t.ops[0].Target {
 		c.violate(WrongTarget, s.ID, "came on %s, want %s", e.Subject, t.ops[0].Target)
@@ -133,19 +135,19 @@ func (c *checker) judgeGeneration(t *namedTimer, g uint64, s *sent, e Event) {
 			c.violate(WrongPayload, s.ID, "came as %s, want %s", e.Sum, o.Sum)
 		}
 		if o.Sequence == g && o.Timer.Body != "" && o.Timer.Body != e.ID {
-			c.violate(WrongPayload, s.ID, "generation %d was set as %s", g, o.Timer.Body)
+			c.violate(WrongPayload, s.ID, "generation %d arrived with another body than %s", g, o.Timer.Body)
 		}
 	}
 }
 
-// judgeDue compares the times of a timer that fires once with its set.
+// judgeDue judges the times of a delivery that is no round of a series.
 func (c *checker) judgeDue(t *namedTimer, g uint64, s *sent, e Event) {
 	if e.Accepted != s.At {
 		c.violate(WrongDue, s.ID, "accepted %d, want %d, the time of the set", e.Accepted, s.At)
 	}
 	for _, o := range t.ops {
 		if want := s.At + int64(o.Delay); o.Sequence == g && e.Due != want {
-			c.violate(WrongDue, s.ID, "due %d, want %d, which is %s later", e.Due, want, time.Duration(want-e.Due))
+			c.violate(WrongDue, s.ID, "due %d, want %d, a difference of %s", e.Due, want, time.Duration(want-e.Due))
 		}
 	}
 }
