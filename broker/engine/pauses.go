@@ -108,9 +108,10 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string
 			if local.Sub(l.checkedAt[p.ID]) < interval {
 				continue
 			}
-			if _, err := l.Pauses.FirstPause(ctx, p.ID); err == nil {
+			switch _, err := l.Pauses.FirstPause(ctx, p.ID); {
+			case err == nil:
 				ids = append(ids, p.ID)
-			} else {
+			case errors.Is(err, jetstream.ErrMsgNotFound):
 				l.checkedAt[p.ID] = local
 			}
 		}

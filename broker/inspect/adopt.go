@@ -32,9 +32,6 @@ type Adoption struct {
 // reason.
 func (i *Inspector) Adopt(ctx context.Context, overrides Overrides) (Adoption, error) {
 	var adoption Adoption
-	if overrides.Prefix && overrides.Levels && overrides.Retry {
-		return adoption, nil
-	}
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	found, infos, err := i.streams.Provisioner(i.JetStream).Find(ctx)

@@ -30,7 +30,8 @@ or less is taken, and loses its rounds of the next five seconds.
 
 taken  the schedule is now in the broker's stream
 left   the schedule is unchanged; the table has the reason
-ended  a client has cancelled or replaced the schedule in the broker, so the command deleted it from the server's stream
+ended  a client has cancelled the schedule in the broker, or replaced it by one that has ended, so the command deleted
+       it from the server's stream
 both   the schedule may be in both streams, and the table has the reason: run the command again before it fires
 
 Before the import, remove the subjects from the server's stream, so that clients set no more schedules there, and start
