@@ -54,15 +54,15 @@ const (
 	ownStream     = "this is a publish into the target's stream, which has no schedules: cancel, and publish " +
 		"to the target"
 	anewEachRound   = "the broker stores each round under its own sequence; an empty message ends the schedule"
-	inStep          = "one late round, and then the same phase; the server counts from its restart"
+	inStep          = "one late round, and then the planned times; the server counts from its restart"
 	noServerHeaders = "the broker passes on no header that a server may act on, now or later"
 	maybeAnswer     = "the message may be an answer of the server to another client; nothing could report a refusal"
 	noOrdinary      = "no stream listens there, so nothing can store the message"
 	noSource        = "the source may be in any stream, and may change until the schedule fires"
 	inSeconds       = "the same to a server, which counts whole seconds"
-	oneMoment       = "each local time has one moment: a skipped time runs at the change, a repeated time runs the " +
-		"first time (timetable/doc.go)"
+	oneMoment       = "each local time fires once: a skipped time at the change, a repeated time at its first " +
+		"occurrence (timetable/doc.go)"
 	ofEachHost = "each instance and each server may have another local zone"
 	noCentury  = "the server may remove such a message immediately, since its end of life overflows"
-	otherNames = "other streams refuse them; the broker's names are Delay-Scheduler and Delay-Schedule-Next"
+	otherNames = "streams without schedules refuse them; the broker's names are Delay-Scheduler and Delay-Schedule-Next"
 )
