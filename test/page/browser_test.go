@@ -82,7 +82,7 @@ type tab struct {
 	mayRefuse bool       // record ignores failed requests, and HTML that the page's policy forbids
 }
 
-// open opens the page in a tab with its own window. At the end of the case, it closes the tab and calls check.
+// open opens the page in a tab with its own window. At the end of the case, it calls check and closes the tab.
 func open(t *testing.T, browser context.Context, base, hash string, width, height int64, scheme string) *tab {
 	t.Helper()
 	id, _ := newWindow(t, browser)

@@ -86,7 +86,7 @@ func timeZone(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("dl time")?.textContent.includes(" UTC (in ")`)
 }
 
-// relativeTimes: relative times change. The button Update resets the displayed age of the rows.
+// relativeTimes: relative times change as time passes. The button Update resets the displayed age of the rows.
 func relativeTimes(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-8", 1280, 900, "light")
 	b.until(`document.querySelector("tbody time")`)

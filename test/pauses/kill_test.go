@@ -9,10 +9,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNothingLostOnKillWhilePaused: one of two targets is paused, with 1,000 messages a second for both. Two brokers
-// are killed and started again in turn, at the end both together. No message arrives at the paused target, and no
-// message is lost. After the resumption, under load, the waiting messages of each subject arrive in the order of their
-// due times.
+// TestNothingLostOnKillWhilePaused: one of two targets is paused, with 1,000 messages a second for both together. Two
+// brokers are killed and started again in turn, at the end both together. No message arrives at the paused target, and
+// no message is lost. After the resumption, under load, the waiting messages of each subject arrive in the order of
+// their due times.
 func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunListening(t)

@@ -81,7 +81,7 @@ func TestNothingSentAfterPause(t *testing.T) {
 		c.SlowService("svc.x", 300)
 		in := c.Subscribe("svc.x")
 		c.PublishMany("delay.1s.svc.x", 3000, message.HeaderDeliver, "request")
-		time.Sleep(1500 * time.Millisecond) // the service answers 600 messages more while pause waits for answers
+		time.Sleep(1500 * time.Millisecond) // other messages wait in the service and in the broker
 		harness.MustPause(t, o, "svc.>")
 		synctest.Wait()
 		before := len(in.Arrivals())

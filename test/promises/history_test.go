@@ -281,8 +281,8 @@ func TestDeposedLeaderRepeatsNothing(t *testing.T) {
 }
 
 // TestPurgeOfReplacedStream: before it purges a stream, a broker checks that the stream is still the one it read. The
-// test delays the answer to that check. During the delay, it deletes the stream, creates it again and stores the same
-// number of messages. The purge must not remove the new messages.
+// test delays the answer to that check. During the delay, it deletes the stream, creates it again and stores new
+// messages. The purge must not remove the new messages.
 func TestPurgeOfReplacedStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
