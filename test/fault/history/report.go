@@ -24,7 +24,6 @@ type Report struct {
 	Copies    int // duplicates that the target's stream stored
 	Settled   int // messages sent twice, long after one fault and before the next
 
-	// Timers counts the results of named timers.
 	Timers Timers
 
 	Starts       int           // restarts of brokers
@@ -48,7 +47,7 @@ type Timers struct {
 	Delivered int `json:"delivered"` // delivered generations
 	Cancelled int `json:"cancelled"` // acknowledged cancels
 	TooLate   int `json:"too_late"`  // refused cancels
-	Unknown   int `json:"unknown"`   // requests without an answer
+	Unknown   int `json:"unknown"`   // requests without a conclusive answer
 	Rounds    int `json:"rounds"`    // delivered rounds of series
 	Changed   int `json:"changed"`   // number of moves, pauses, resumptions and table changes of series
 }
