@@ -138,11 +138,7 @@ func copier(original func(Event) bool, change func(*Event)) func([]Event) []Even
 }
 
 func remover(match func(Event) bool) func([]Event) []Event {
-	return func(events []Event) []Event { return remove(events, match) }
-}
-
-func remove(events []Event, match func(Event) bool) []Event {
-	return slices.DeleteFunc(events, match)
+	return func(events []Event) []Event { return slices.DeleteFunc(events, match) }
 }
 
 // arrived matches the events that show a message at its target.
@@ -163,7 +159,7 @@ func storedAs(id string) func(Event) bool {
 
 // coreOnly turns a message into a message to core subscribers, which the witnesses saw and no stream has.
 func coreOnly(events []Event, id string) []Event {
-	events = remove(events, storedAs(id))
+	events = slices.DeleteFunc(events, storedAs(id))
 	edit(events, Publish, id, func(e *Event) { e.Core = e.Phase == Invoke })
 	return events
 }
@@ -267,7 +263,7 @@ var mutants = map[string]mutation{
 	"nothing proves the fault": {remover(func(e Event) bool { return e.Op == Fault && e.Phase == OK }), Incomplete},
 	"the fault did not end":    {remover(func(e Event) bool { return e.Op == Fault && e.Phase == Healed }), Incomplete},
 	"too few publishes after the fault": {func(e []Event) []Event {
-		return remove(e, func(e Event) bool {
+		return slices.DeleteFunc(e, func(e Event) bool {
 			return e.Op == Publish && e.At > start+2300*ms ||
 				e.Op != Publish && e.Stored > start+3300*ms
 		})
@@ -282,7 +278,7 @@ var mutants = map[string]mutation{
 		return append(e, Event{Op: Seen, ID: "p0-14", Subject: "orders.a", Server: "n1"})
 	}, Settled},
 	"core subscribers did not receive a message": {func(e []Event) []Event {
-		e = remove(e, arrived("p0-5"))
+		e = slices.DeleteFunc(e, arrived("p0-5"))
 		edit(e, Publish, "p0-5", func(e *Event) { e.Core = e.Phase == Invoke })
 		return e
 	}, Lost},

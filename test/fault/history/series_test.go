@@ -73,7 +73,7 @@ func TestSeriesRaced(t *testing.T) {
 		return func(e []Event) []Event {
 			i := slices.IndexFunc(e, is(body, round))
 			id := e[i].DelayID
-			return remove(e, func(e Event) bool { return e.DelayID == id })
+			return slices.DeleteFunc(e, func(e Event) bool { return e.DelayID == id })
 		}
 	}
 	change := func(body string, round int, change func(*Event)) func([]Event) []Event {

@@ -55,7 +55,7 @@ func TestTimersRaced(t *testing.T) {
 		t.Fatalf("counted %+v, want %+v: %v", r.Timers, want, r.Violations)
 	}
 	overtaken := func(expects int64) []Event {
-		e := remove(raced(), storedAs("t0-2.0"))
+		e := slices.DeleteFunc(raced(), storedAs("t0-2.0"))
 		return append(e, Event{
 			At: e[len(e)-1].At + 2*ms, Op: Timer, ID: "t0-2", Target: "orders.timers", Delay: time.Second, Sum: "sum-t0-2.1",
 			Sequence: 6, Timer: &TimerOp{
