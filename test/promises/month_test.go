@@ -24,14 +24,14 @@ var (
 	monthBrokers = flag.Int("month.brokers", 1, "brokers of TestAMonth, one or two")
 )
 
-// monthSecrets are the secrets before and after the rotation.
+// monthSecrets are the secrets before and after the first rotation. The next rotation goes back to the first secret.
 var monthSecrets = [2]string{"the first secret of the shop", "the second secret of the shop"}
 
 // TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled. The shop has
 // reminders, series through a change of the local clocks, a target that is down for a night, a pause, a rate, restarts,
 // another secret, and other levels. At the end no message is lost, early or duplicated, and no cancelled timer has
-// fired. After the first day, consumers, goroutines and memory grow only within the bounds in check. Two brokers write
-// a heartbeat each second of the month, which takes some ten times as long:
+// fired. After the first day, consumers, goroutines and memory grow only within the bounds in check. A run with two
+// brokers takes some ten times as long, because the brokers write a heartbeat each second of the month:
 //
 //	go test ./test/promises -run TestAMonth -month.days 32 -timeout 1h
 //	go test ./test/promises -run TestAMonth -month.days 32 -month.brokers 2 -timeout 4h
