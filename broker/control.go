@@ -19,10 +19,10 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// answerRequests starts the service that answers requests about timers and the program's own requests (Config.Calls),
-// and the service for schedules if Config.Schedules is set. Without a lane of timers and without Calls, it starts no
-// service. The services accept requests until ctx ends. The returned function waits until the requests in progress are
-// answered, for at most config.AnswerTimeout after the end of ctx.
+// answerRequests starts the service that answers requests about timers and the requests that the program defines
+// (Config.Calls), and the service for schedules if Config.Schedules is set. Without a lane of timers and without Calls,
+// it starts no service. The services accept requests until ctx ends. The returned function waits until the requests in
+// progress are answered, for at most config.AnswerTimeout after the end of ctx.
 func (b *Broker) answerRequests(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
 	if _, ok := streams.SpecOfKind(lanes, streams.Timers); !ok && len(cfg.Calls) == 0 {

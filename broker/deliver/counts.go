@@ -12,17 +12,17 @@ import (
 const (
 	// maxNames is the maximum number of names that Counts adds to the names of NewCounts.
 	maxNames = 256
-	// maxPerToken is the maximum number of targets and of patterns with two tokens ("shop.mail.>") for one first token.
-	// The second token may be an id.
+	// maxPerToken is the maximum number of names with the same first token, such as shop, shop.mail and shop.mail.>
+	// together. The second token may be an id.
 	maxPerToken = 32
 )
 
 // everyTarget is the name of the count for deliveries that no other count includes.
 const everyTarget = ">"
 
-// Counts counts the outcomes of deliveries, by the names of targets. If a rate's pattern has three or more tokens, its
-// targets are counted under the pattern. All other targets are counted under the first of these names for which there
-// is room (see maxNames and maxPerToken):
+// Counts counts the outcomes of deliveries, by the names of targets. If a rate's pattern has three or more tokens, as
+// in shop.mail.>, its targets are counted under the pattern. All other targets are counted under the first of these
+// names for which there is room (see maxNames and maxPerToken):
 //
 //   - the target itself if it has one or two tokens, and otherwise the pattern of its first two tokens ("shop.mail.>")
 //   - the pattern of the target's rate
@@ -87,7 +87,7 @@ func (cs *Counts) count(subject string) *Count {
 	name, rule := countName{name: nameOf(subject)}, cs.rules.Lookup(subject, nil)
 	if rule != nil {
 		if strings.Count(rule.Target, ".") >= 2 {
-			return rule // the pattern is more specific than two tokens
+			return rule // the pattern is at least as specific as nameOf
 		}
 		name.rate = rule.Rate
 	}

@@ -153,7 +153,8 @@ func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 // noAnswer has the errors of messages that timed out, lost their connection, or must not be sent.
 var noAnswer = []error{acks.ErrTimeout, acks.ErrDisconnected, acks.ErrClosed, ErrDraining, ErrHalted}
 
-// countsAsAnswer reports whether a result counts for the rates of the target's groups.
+// countsAsAnswer reports whether a result counts as an answer when the target's groups are judged as fast, slow or
+// silent.
 func countsAsAnswer(r Result) bool {
 	return r.Outcome != Expired &&
 		(r.Err == nil || !slices.ContainsFunc(noAnswer, func(err error) bool { return errors.Is(r.Err, err) }))

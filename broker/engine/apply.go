@@ -85,7 +85,8 @@ func (w *worker) apply(f *flight, s step, m moment) {
 }
 
 // destination returns the place at which the message of a timer has arrived. Sent is the answered publish into one of
-// our streams, or nil if the message was delivered to its target. After role.Drop, Alarm.Arrived ignores the result.
+// our streams, or nil if the message was delivered to its target. A timer that needs no delivery (role.Drop) also has a
+// nil sent, and Alarm.Arrived ignores its destination.
 func destination(sent *publish) role.Destination {
 	switch {
 	case sent == nil:
@@ -105,8 +106,8 @@ func (w *worker) end(f *flight) {
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// A message that has moved to wait for a send time must leave the stream soon: after a crash, a duplicate would
-	// reserve another send time.
+	// If the message was moved to another lane to wait for a send time, it must be deleted from this lane soon: after a
+	// crash, it would be moved again, and reserve another send time.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Reservation != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {

@@ -23,8 +23,9 @@ const (
 	commitRetry       = time.Second // the wait after a failed commit
 
 	// If a message stops the cursor for stuckAfter, a commit deletes the messages above the cursor that have arrived, one
-	// by one, so that a crash does not repeat them. If the broker moved such a message to wait for its reserved send time,
-	// the next commit deletes the message: a duplicate would use up the send time of another message.
+	// by one, so that a crash does not repeat them. A message that the broker moved to another lane to wait for its
+	// reserved send time is deleted by the next commit, without this wait: a duplicate would use up the send time of
+	// another message.
 	stuckAfter = 5 * time.Second
 	maxDeletes = 400 // maximum number of messages that one commit deletes one by one
 
@@ -32,8 +33,8 @@ const (
 	// for example because the process was suspended, the stream may have been replaced after the sample, and the purge
 	// would remove messages of the new stream.
 	confirmedFor = time.Second
-	// maxRemovals is the maximum number of concurrent deletes of a lane's last commit, and of concurrent requests that
-	// remove the entries of settled timers.
+	// maxRemovals is the maximum number of concurrent deletes of the final commit before a lane is released, and of
+	// concurrent requests that remove the entries of settled timers.
 	maxRemovals = 32
 	// maxCommitRemovals is the maximum number of concurrent deletes of any other commit. A thousand deletes, 32 at a time,
 	// kept two cores busy for 50 ms, and the messages for other targets were late by milliseconds.
@@ -133,7 +134,7 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (ok bool
 	c.running = false
 	if a.err != nil {
 		c.earliest = local.Add(commitRetry)
-		if a.epoch >= r.historyEpoch { // the sequences of an older epoch belong to an earlier history of the stream
+		if a.epoch >= r.historyEpoch { // before historyEpoch, the sequences belong to an earlier history
 			r.cursor.PutBack(a.outOfOrder)
 		}
 		return false
@@ -219,8 +220,8 @@ func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit
 	return nil
 }
 
-// elapsed returns the time from since to now by the monotonic clock or by the wall clock, whichever is longer. The
-// monotonic clock stops while a machine is suspended, and an operator may set the wall clock back.
+// elapsed returns the time between two local times, by the monotonic clock or by the wall clock, whichever is longer.
+// The monotonic clock stops while a machine is suspended, and an operator may set the wall clock back.
 func elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

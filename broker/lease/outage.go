@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// handleFailure handles a failed round. If the grace has not ended yet, the instance keeps its grace and tries again:
-// while its writes fail, the writes of other instances usually also fail. If only this instance has lost the stream, a
+// handleFailure handles a failed round. A failed round that begins within the grace extends the grace: while the writes
+// of this instance fail, the writes of other instances usually also fail. If only this instance has lost the stream, a
 // lane may have two owners, which is better than no owner.
 func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 	if s.outage.start.IsZero() {
@@ -18,10 +18,11 @@ func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 	}
 	g := s.grace.Load()
 	switch {
-	case errors.Is(err, errConflict): // the beat was stored, and agree has renewed the grace
+	case errors.Is(err, errConflict): // the beat was stored, so the grace is renewed; only the table was not written
 	case errors.Is(err, errFull) && s.readTable(ctx, false) == nil && s.view.hasTable:
 		s.view.liveness.recordFailure()
-		s.reconcile(sent) // the leader refuses all writes, so no other instance has replaced this one
+		// The leader refuses all writes, so the table that was just read is the latest.
+		s.reconcile(sent)
 	default:
 		s.view.liveness.recordFailure()
 		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the table.

@@ -10,8 +10,8 @@ import (
 	"delaybroker/levels"
 )
 
-// Span formats a duration for people. It truncates a duration of at least a minute to a second, and a duration of at
-// least a second to a tenth of a second.
+// Span formats a duration for people. A duration of a minute or more loses the fractions of a second. A shorter
+// duration of a second or more keeps one decimal place.
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:

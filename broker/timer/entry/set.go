@@ -78,7 +78,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 	switch {
 	case addr.Form != message.FormTimer:
 		return message.Problemf(message.BadTarget,
-			"the subject %s is not that of a named timer: remove it from the stream %s",
+			"the subject %s is not that of a named timer: remove it from the subjects of the stream %s",
 			message.Excerpt(in.Subject), in.Stream)
 	case message.IsServerAnswer(in.Header):
 		return message.Problemf(message.BadInternal,
@@ -157,7 +157,7 @@ func parseDue(p message.Policy, in message.Incoming, s message.Block) (time.Time
 	return in.At.Add(d), p.CheckDelay(in.At, in.At.Add(d))
 }
 
-// maxWait returns the Delay-Max-Wait of a set with a due time; zero for none.
+// maxWait returns the Delay-Max-Wait of a set, or zero if the set has none. Due is the due time by Delay-For.
 func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Time) (time.Duration, *message.Problem) {
 	value, problem := s.Value(message.HeaderMaxWait)
 	switch {
@@ -195,8 +195,8 @@ func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (s
 
 const headerExpectedSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 
-// expectedGeneration returns the generation that the publish of an entry expected as the last entry of the subject;
-// zero if the publish expected none.
+// expectedGeneration returns the generation in the header Nats-Expected-Last-Subject-Sequence of an entry. It is zero
+// if the header is missing, invalid, or about another subject.
 func expectedGeneration(h message.Header) uint64 {
 	values := h[message.HeaderExpected]
 	if _, other := h[headerExpectedSubject]; len(values) != 1 || other {

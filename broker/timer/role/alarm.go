@@ -28,7 +28,7 @@ type Alarm struct {
 	Size       int       // of the body, in bytes
 	Stage      Stage
 	Superseded bool // the timer was pending when the worker read an entry that replaces it
-	First      bool // the set was the first entry of the subject
+	First      bool // the publish of the set expected no entry of the subject, so there was none
 	Loaded     bool // the worker has reserved memory for the body, in order to read the timer
 
 	LoadedBytes int // size of the body and the client's headers for which the worker has reserved memory
@@ -37,22 +37,22 @@ type Alarm struct {
 	// may go to a replica. The worker clears Fresh to read from the leader.
 	Fresh   bool
 	unread  bool // the alarm belongs to a round's marker, and neither a copy nor the leader has shown the round's entry
-	cleared bool // no entry is left before the set, unless a killed server has recovered one
+	cleared bool // no entry is left before the set, except a removed one that came back when a server was killed
 
 	// The following fields are for rounds of a series.
 	PreviousRound       uint64        // the generation of the previous round, if that may be unsettled; otherwise zero
 	AwaitsEarlierRounds bool          // earlier rounds must be settled before this one fires
-	replacedAt          time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
+	replacedAt          time.Time     // when the entry was stored that the alarm's own entry replaced; zero for none
 	EarlierRoundsRead   bool          // the worker has read, before the due time, whether the earlier rounds are settled
-	earlierRemoved      bool          // no entry is left before the alarm's own entry
+	earlierRemoved      bool          // like cleared; found when the earlier rounds were settled
 	nextEntry           uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
 	series              *entry.Series // nil for a timer that does not recur
 	Skipped             int           // number of missed occurrences that the next stored entry skips
 
-	firing firingKind // the kind of the entry that the claim stores
+	firing firingKind // the kind of the entry that the worker stores when the timer is due
 	token  string     // the token of the request that set the timer: see entry.Pending
 
-	run     run  // the run of a debounced set
+	run     run  // the debounced sets of which only the last one fires; see run
 	endsRun bool // the set may have ended a run; the run's entries must be removed before the set's own
 	Removal
 
@@ -67,8 +67,8 @@ type Removal struct {
 	Keep           bool          // remove only the entries before Entry
 	Outcome        entry.Outcome // the outcome to record in an entry after Entry; empty for none
 	OnlyEntry      bool          // remove only Entry
-	ProbablyOldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
-	Firing         uint64        // the firing, if it directly follows the generation; zero if unknown
+	ProbablyOldest bool          // Entry is probably the oldest entry of its subject; a replica can confirm that
+	Firing         uint64        // the sequence of the firing, if it directly follows the generation in the subject; or zero
 
 	Cancelled uint64 // if Entry is a cancel, the entry directly before it; zero if unknown
 }
@@ -166,7 +166,7 @@ func (a *Alarm) Withdraw() {
 }
 
 // FiringStored records that the leader has stored the firing as the given entry. If the firing is also the set of the
-// next round, the firing stays: after the delivery, the worker removes the entries up to the round's own entry.
+// next round, the firing stays: after the delivery, the worker removes the entries up to the set of the fired round.
 func (a *Alarm) FiringStored(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.firing != lastFiring {
 		a.Entry, a.OnlyEntry, a.nextEntry = a.Generation, a.OnlyEntry || a.earlierRemoved, entry
@@ -187,7 +187,7 @@ type Destination int
 // The destinations.
 const (
 	Target    Destination = iota // also for a message that was dropped
-	Level                        // a level has stored the marker
+	Level                        // a level has stored the marker, or a fired timer's message that waits for its rate
 	RetryLane                    // also the lane of a pause
 	DeadLetters
 )

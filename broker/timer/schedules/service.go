@@ -34,13 +34,13 @@ const (
 type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
 	Rules         message.ScheduleRules
-	ReplyPrefixes []string // as in service.Config
+	ReplyPrefixes []string // prefixes of reply subjects to which the service answers, besides _INBOX and _R_
 	Store         Store
 	Grace         time.Duration // the time for which Run finishes received requests after its ctx has ended
 	Log           *slog.Logger
 }
 
-// Service answers requests with the server's headers for schedules. Several instances share the requests. Create a
+// Service answers requests that have the server's headers for schedules. Several instances share the requests. Create a
 // Service with NewService; Run does the work.
 type Service struct {
 	Config
@@ -129,7 +129,7 @@ func (s *Service) answer(m *nats.Msg, a ack) {
 	}
 }
 
-// Refusal is an error in JetStream's answer to a publish: the message was not stored.
+// Refusal is the error in an answer to a client, in JetStream's format: the message was not stored.
 type Refusal struct {
 	Code        int    `json:"code"` // an HTTP status
 	ErrCode     int    `json:"err_code"`

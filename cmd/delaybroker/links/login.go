@@ -22,8 +22,8 @@ func isRejection(err error) bool {
 
 func (l *login) reject(err error) { l.rejection.Store(&err) }
 
-// rejected reports whether the server has rejected the last login, or the credentials of the current connection, which
-// it then closes.
+// rejected reports whether the server has rejected the last login, or has closed the connection because its credentials
+// are no longer valid.
 func (l *login) rejected() bool { return l.rejection.Load() != nil }
 
 func (l *login) reset() { l.rejection.Store(nil) }
