@@ -8,7 +8,7 @@
 // client that may publish "delay.*.orders.>" reaches only targets below "orders".
 //
 //	delay.<level>.<target…>             after the level's delay
-//	delay.<n><unit>.<target…>           after a plain duration that is not a level: 15m, 45s, 1d
+//	delay.<n><unit>.<target…>           after a plain duration that is not a level: 7m, 45m, 3d
 //	delayin.<duration>.<target…>        after any duration: 1h30m, 1500ms
 //	delayat.<time>.<target…>            at a time: RFC 3339 without fraction, unix seconds, unix milliseconds
 //	delaytimer.<key>.<target…>          a named timer: see package entry

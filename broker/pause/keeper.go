@@ -40,7 +40,7 @@ type Keeper struct {
 
 	// The following fields are used by Load, and afterwards only by Run.
 	resealTime time.Time // local time of the last resealing of the record
-	unread     bool      // the last reading of the record failed, and no list is known
+	hasRead    bool      // the record was read at least once, or did not exist
 
 	mu      sync.Mutex // guards the field changed, and every write to the field view
 	view    atomic.Pointer[view]
@@ -172,7 +172,7 @@ func (k *Keeper) adopt(l *List) {
 func (k *Keeper) Load(ctx context.Context) {
 	for startTime := time.Now(); ; {
 		err := k.read(ctx)
-		if k.unread = err != nil && k.List() == nil; err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil {
 			break
 		}
 		if time.Since(startTime) > loadTimeout {
@@ -202,8 +202,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		}
 		k.apply(ctx)
 		if k.refresh.Swap(false) {
-			err := k.read(ctx)
-			if k.unread = err != nil && k.List() == nil; err != nil && ctx.Err() == nil {
+			if err := k.read(ctx); err != nil && ctx.Err() == nil {
 				k.rateLog.Log(slog.LevelWarn, "the list of paused targets cannot be read or stored; will retry",
 					"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			}
@@ -213,10 +212,10 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// interval returns the time until Run reads the record again. While the record cannot be read and no list is known, the
-// interval is short, because the broker also delivers to paused targets.
+// interval returns the time until Run reads the record again. Until the first successful reading, the interval is short,
+// because the broker also delivers to paused targets.
 func (k *Keeper) interval() time.Duration {
-	if k.unread {
+	if !k.hasRead {
 		return busyInterval
 	}
 	interval := idleInterval

@@ -15,6 +15,7 @@ import (
 // the present list back: the stream was purged or deleted, or a change could not be stored.
 func (k *Keeper) read(ctx context.Context) error {
 	result, err := k.cfg.Store.Read(ctx)
+	k.hasRead = k.hasRead || err == nil || errors.Is(err, jetstream.ErrStreamNotFound)
 	list := k.List()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		k.parked.Store(0)

@@ -68,7 +68,7 @@ type Removal struct {
 	Outcome        entry.Outcome // the outcome to record in an entry after Entry; empty for none
 	OnlyEntry      bool          // remove only Entry
 	ProbablyOldest bool          // Entry is probably the oldest entry of its subject; a replica can confirm that
-	Firing         uint64        // the sequence of the firing, if it directly follows the generation in the subject; or zero
+	Firing         uint64        // sequence of the firing, if it directly follows the generation in the subject; or zero
 
 	Cancelled uint64 // if Entry is a cancel, the entry directly before it; zero if unknown
 }
