@@ -212,8 +212,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// interval returns the time until Run reads the record again. Until the first successful reading, the interval is short,
-// because the broker also delivers to paused targets.
+// interval returns the time until Run reads the record again. Until the first successful reading, the interval is
+// short, because the broker also delivers to paused targets.
 func (k *Keeper) interval() time.Duration {
 	if !k.hasRead {
 		return busyInterval
