@@ -15,14 +15,14 @@ import (
 )
 
 // Brokers seal with their first key, and only verify seals with the others (message.LaterKey). This file seals pending
-// and paused entries with the first key if another key has sealed them. Otherwise, brokers would need that other key
+// and paused entries with the first key if one of the others has sealed them. Otherwise, brokers would need that key
 // until the entry's timer fires or is resumed, which may take years. If instances have different first keys, the
 // entries get the first key of the lane's owner.
 
-// seals holds the results of a pass about the keys of entries.
+// seals holds what a pass has found about the keys of the entries.
 type seals struct {
 	resealed int             // number of resealed entries
-	err      error           // the error that made the pass stop resealing; nil for none
+	err      error           // the first error of a reseal, after which the pass reseals nothing; nil for none
 	unopened int             // number of entries whose seal names an unknown key
 	keys     map[string]bool // the ids of these keys, at most maxUnknownKeys
 }
@@ -30,7 +30,8 @@ type seals struct {
 // Unopened returns the number of entries whose seal names an unknown key, and the ids of such keys.
 func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.unopened, p.seals.keys }
 
-// Resealed returns the number of entries that the pass has resealed, and the error that made it stop; nil for none.
+// Resealed returns the number of entries that the pass has resealed, and the error that ended the resealing; nil for
+// none.
 func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
 
 // MustReseal reports whether an entry is pending or paused, and sealed with a key that only verifies seals.
@@ -103,8 +104,8 @@ func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (s
 	return true, nil
 }
 
-// resealCursor seals the cursor with the first key if another key has sealed it. The lane would store a new cursor only
-// after the next new entry.
+// resealCursor seals the cursor with the first key if one of the others has sealed it. The lane would store a new
+// cursor only after the next new entry.
 func (s *Stream) resealCursor(ctx context.Context) error {
 	if len(s.Policy.Keys.IDs()) < 2 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// run describes the run of a debounced set, as far as the worker knows it. A run is a sequence of sets of one timer, of
-// which only the last one fires: see package timer.
+// run describes the run of a debounced set, as far as the worker knows it. A run is the consecutive debounced sets of
+// one timer; only the last one fires: see package timer.
 type run struct {
 	maxWait time.Duration // Delay-Max-Wait of the set; zero if the set is not debounced
 	due     time.Time     // the due time of the set by its own Delay-For
@@ -27,7 +27,7 @@ func (a *Alarm) IsPending() bool { return a.Stage == Pending && !a.Superseded }
 // takeRun takes the facts about the run from the alarm's own entry.
 func (a *Alarm) takeRun(e entry.Entry) {
 	if a.run.maxWait, a.run.due = e.MaxWait, e.Due; e.Debounced() {
-		a.cleared = e.First // storing a marker does not remove the first set of the run
+		a.cleared = e.First // a stored marker proves nothing here: the first set of the run stays
 	}
 }
 
@@ -63,8 +63,8 @@ func (r run) firesAt() time.Time {
 	return r.due
 }
 
-// needsRun reports whether the worker must call ReadRun: the timer is due before its own Delay-For has passed, and the
-// start of its run is not certain.
+// needsRun reports whether the worker must call ReadRun: the given due time is before the end of the set's own
+// Delay-For, and the start of the run is not certain.
 func (a *Alarm) needsRun(due leader.Time) bool {
 	return a.Debounced() && !a.run.certain && due.Before(leader.At(a.run.due))
 }
@@ -83,11 +83,11 @@ func (a *Alarm) oldestKept() uint64 {
 	return a.Generation
 }
 
-// ReadRun reads the first set of the run of a debounced set, and the time at which the first set was stored.
+// ReadRun finds the run of the given debounced set, and returns the run's first set with the time of its storage.
 //
 // The worker may remove entries while ReadRun reads them. It removes an entry that ended a run only after all entries
 // before that entry. So if the first set is still stored after the reads, ReadRun has missed no such entry. If the
-// first set is gone, ReadRun returns errReplaced.
+// first set or the given set is gone, ReadRun returns an error.
 func (s *Stream) ReadRun(
 	ctx context.Context, subject string, generation uint64,
 ) (first uint64, at time.Time, err error) {

@@ -18,8 +18,8 @@ type earlierEntries struct {
 	earlierRemoved bool  // no entry is left before the round's entry
 }
 
-// Removed records that the entry of a round was removed. EarlierRemoved is true if no entry is left before the entry of
-// the next round. If maxSettled is reached, Removed forgets an arbitrary other round.
+// Removed records that the entry of a round was removed, if the series has a next round. EarlierRemoved is true if no
+// entry is left before the entry of the next round. If maxSettled is reached, Removed forgets an arbitrary other round.
 func (s *settledRounds) Removed(a *Alarm, earlierRemoved bool) {
 	if a.nextEntry == 0 {
 		return
@@ -41,7 +41,7 @@ func (s *settledRounds) Removed(a *Alarm, earlierRemoved bool) {
 
 // KnowsEarlierRounds reports whether this process has settled the rounds before the alarm's round. If so, the alarm
 // records this. If the stream was deleted or restored in the meantime, the same generation may belong to another entry.
-// Then the stored time of the replaced entry differs.
+// So KnowsEarlierRounds also compares the times at which the replaced entry was stored.
 func (s *settledRounds) KnowsEarlierRounds(a *Alarm) bool {
 	s.mu.Lock()
 	earlier, ok := s.rounds[a.Generation]

@@ -20,7 +20,7 @@ type Config struct {
 	Instance string // the id of this instance, which firings contain
 	Policy   message.Policy
 	History  time.Duration // the time for which an outcome or a cancel is kept; zero if none is kept
-	Reserve  int           // the number of bytes that the stream's max_msg_size leaves for the broker's headers
+	Reserve  int           // the number of bytes that a set must stay below the stream's max_msg_size: see TooLargeToFire
 
 	API jsapi.Client
 	// Copies reads from any replica, on a separate connection. If its Conn is nil, all reads go to the leader.
@@ -30,7 +30,7 @@ type Config struct {
 	// name the stream: any subscriber could have sent that answer.
 	Publish func(context.Context, *nats.Msg) jsapi.Reply
 	Scan    lane.Scan // has the connection and the API prefix of the sweep's scans
-	// ClaimTimeout returns how long after a firing only the instance that stored the firing may deliver it.
+	// ClaimTimeout returns for how long this instance leaves a firing to the instance that has stored the firing.
 	ClaimTimeout func(instance string) time.Duration
 	ReadKeys     func(local time.Time) // makes the broker read its secrets again soon
 }
@@ -91,10 +91,10 @@ func (s *Stream) EntryAlarm(e entry.Entry, in message.Incoming) *Alarm {
 }
 
 // FiringAlarm returns the alarm of a firing; nil if the entry is not a firing, or has an invalid id. The worker needs
-// it only for a firing that was stored before this instance owned the lane. A crash may have come between the removal
-// of the set and the removal of the firing, or a client may have published over the firing. The worker examines this
-// alarm like the alarm of a marker. The sweep would find the firing too, but so late that the target's stream would not
-// recognise a duplicate.
+// that alarm only if the firing was stored before this instance owned the lane. A crash may have come between the
+// removal of the set and the removal of the firing, or a client may have published over the firing. The worker examines
+// this alarm like the alarm of a marker. The sweep would find the firing too, but so late that the target's stream
+// would not recognise a duplicate.
 func (s *Stream) FiringAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	if e.Kind != entry.Fired {
 		return nil
@@ -138,7 +138,7 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 		size, s.Reserve, a.Generation)
 }
 
-// Firing returns the entry to store when a timer is due. The entry records the firing and, for a series, sets the next
+// Firing returns the entry to store when a timer is due. That entry records the firing and, for a series, sets the next
 // round, if there is one. If a missed round does not fire, the entry only sets the next round. If such a round is the
 // last one, Firing returns nil: the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {

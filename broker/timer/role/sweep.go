@@ -30,7 +30,8 @@ type Sweep struct {
 	earliest leader.Time
 }
 
-// NoteDue records the due time of a timer, or the deadline of an entry. It ignores the zero time.
+// NoteDue records the deadline of an entry: see Stream.Deadline. An entry to reseal has the time of its storage as
+// deadline. NoteDue ignores the zero time.
 func (s *Sweep) NoteDue(due time.Time) {
 	if due.IsZero() {
 		return
@@ -149,7 +150,7 @@ func (s *Stream) Pass(ctx context.Context, cutoff time.Time, handle func(*Batch)
 	return end
 }
 
-// postpone records the deadline of an entry that a later pass must handle.
+// postpone records the deadline of an entry that a later pass must handle: see NoteDue.
 func (p *Pass) postpone(due time.Time) {
 	if p.earliestDue.IsZero() || due.Before(p.earliestDue) {
 		p.earliestDue = due

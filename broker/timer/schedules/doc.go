@@ -13,22 +13,24 @@
 // # Invariants
 //
 //   - A client gets an answer only when it is certain that the entry is stored, or never will be. After a publish
-//     without an answer, the broker looks for the entry, by the token of the request. If no entry has the token,
-//     the broker publishes again only if the publish expects the last entry.
-//   - The publish for a conditional request (Nats-Expected-Last-Subject-Sequence, Nats-Msg-Id) expects the last entry
-//     that was read. For other requests the last writer wins, as with the server.
+//     without an answer, the broker looks for the entry, by a token that identifies the request. If no entry has the
+//     token, the broker repeats the publish only for a conditional request.
+//   - The publish for a conditional request (Nats-Expected-Last-Subject-Sequence, Nats-Msg-Id) is refused if the last
+//     entry of the subject is not the one that the broker has read. For other requests the last writer wins, as with
+//     the server.
 //   - Answers have the server's codes and texts. test/schedules/README.md lists the differences.
 //   - A client chooses the target by a header, so the server cannot check the client's permission for the target.
 //     Instead, each rule lists the allowed targets. A rule corresponds to one stream of the server. So a request on
 //     one subject can end the schedule of another subject only if one rule matches both subjects.
-//   - To a schedule's client, a change by an operator looks like a change by another client. A recurring schedule is
-//     identified by the sequence of its first round, even after an operator has moved a round. If an operator moves a
-//     schedule that fires once, the sequence and the message id of its request do not identify the schedule any more.
-//   - A schedule is refused if the broker can see that its target's stream would refuse the message.
+//   - To a schedule's client, a change by an operator looks like a change by another client. A client knows a recurring
+//     schedule by the stream sequence of its first round, even after an operator has moved a round. If an operator
+//     moves a schedule that fires once, the client's sequence and message id identify no schedule any more.
+//   - A schedule with a TTL or a rollup is refused if the stream of its target does not allow TTLs or rollups.
 //   - Every queue is bounded. An instance carries out the requests about one schedule in their order of arrival.
 //   - A tenant can make the server publish answers on the subject of a schedule. If the answers come from the tenant's
 //     own stream, the tenant chooses their headers and bodies. Such answers have no reply subject, or one below
-//     $JS.ACK. So a message counts as a request only if its reply subject is one for answers (service.Listener).
+//     $JS.ACK. So service.Listener passes on only messages whose reply subject begins with _INBOX or another allowed
+//     prefix.
 //
 // # Tried and rejected
 //

@@ -30,7 +30,7 @@ const (
 type Change struct {
 	Cancel     bool // true if the request ends the schedule, false if the request sets the schedule
 	Schedule   entry.Schedule
-	Expected   *uint64        // the only schedule to replace or end, by its sequence; zero for none, nil for any
+	Expected   *uint64        // the sequence of the schedule to replace or end; zero if none may exist, nil for any
 	Conditions message.Header // headers with further conditions, which the timers' stream checks
 }
 
@@ -234,7 +234,7 @@ func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refu
 	return nil
 }
 
-// parseEnd reads the time after which the schedule ends (Nats-TTL).
+// parseEnd computes the end of the schedule from Nats-TTL.
 func (c *Change) parseEnd(r message.Incoming, now time.Time) *Refusal {
 	v := get(r.Header, jetstream.MsgTTLHeader)
 	if v == "" {

@@ -24,7 +24,8 @@ const (
 	workers, waiting = 16, 32
 	// maxReceived is the maximum number of messages that wait for Listener.Serve. Further messages are dropped.
 	maxReceived = 512
-	// timeout is the timeout for one request. It is shorter than the usual timeout of clients, 5 s.
+	// timeout is the timeout of a request; the time in a queue does not count. It is shorter than the usual timeout of
+	// clients, 5 s.
 	timeout = 4 * time.Second
 	// queueGroup is the queue group of all instances.
 	queueGroup = "delaybroker-schedules"
@@ -36,7 +37,7 @@ type Config struct {
 	Rules         message.ScheduleRules
 	ReplyPrefixes []string // prefixes of reply subjects to which the service answers, besides _INBOX and _R_
 	Store         Store
-	Grace         time.Duration // the time for which Run finishes received requests after its ctx has ended
+	Grace         time.Duration // for how long Run still answers received requests after its ctx has ended
 	Log           *slog.Logger
 }
 
@@ -45,7 +46,7 @@ type Config struct {
 type Service struct {
 	Config
 	requests *service.Listener
-	queues   []chan *nats.Msg // one for each worker; Run closes them when no more requests come
+	queues   []chan *nats.Msg // one for each worker; Run closes them after its ctx has ended
 	seed     maphash.Seed
 }
 

@@ -48,8 +48,8 @@ type Store struct{ *store.Timers }
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
 // checkStorable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the
-// schedule's message; otherwise nil. Only a message with a TTL or a rollup needs the check of the stream. If the broker
-// cannot see the target's stream, checkStorable returns nil, since the stream may be in another account.
+// schedule's message; otherwise nil. Only a message with a TTL or a rollup needs the check of the stream. If the
+// broker finds no such stream, or cannot ask for it, checkStorable returns nil: the stream may be in another account.
 func (s Store) checkStorable(ctx context.Context, c Change) *Refusal {
 	if problem := entry.CheckSchedule(s.Policy, c.Schedule.Subject); problem != nil {
 		return &Refusal{400, jsapi.CodeStoreFailed, problem.Sentence}
@@ -88,14 +88,16 @@ type attempt struct {
 	request message.Incoming
 	now     time.Time // when the attempt began, by the clock of a leader: see carryOut
 	token   string    // the token of the request, which the entry contains
-	// inPlace means that each publish expects the last entry. If it is false, and the entry may be stored already, the
-	// attempt does not publish again: a second copy might replace another client's entry.
+	// inPlace means that the stream refuses each publish if the last entry is not the one that was read. If inPlace is
+	// false, and the entry may be stored already, the attempt does not publish again: a second copy might replace another
+	// client's entry.
 	inPlace bool
 	answer  ack // the answer; zero until it is certain
 }
 
 // carryOut stores the change of a request. It returns when the result is certain or ctx ends. Now is the present time
-// of the leader of the timers' stream or, during a take-over, of the server's stream. The only error is errUnknown.
+// of the leader of the timers' stream or, during a take-over, of the stream that has the schedule. The only error is
+// errUnknown.
 func (s Store) carryOut(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
 	a := attempt{
 		Store: s, Change: c, request: r, now: now, token: cmp.Or(c.Schedule.Token, rand.Text()),
@@ -149,10 +151,10 @@ func (a *attempt) Decide() timer.Next {
 // Decisive implements store.Rules. Every last entry is decisive.
 func (a *attempt) Decisive(entry.Entry) bool { return true }
 
-// isOwn reports whether the last entry was stored within the duplicate window, by this request or by a request with the
-// same Nats-Msg-Id.
+// isOwn reports whether this request, or one with the same Nats-Msg-Id, has stored the last entry. Except for a
+// take-over, it must have done so within the duplicate window.
 func (a *attempt) isOwn(st subjectState) bool {
-	if a.Schedule.Token != "" { // a take-over: no other request ever has the same token
+	if a.Schedule.Token != "" { // a take-over: no other request has the same token
 		return st.token == a.token
 	}
 	id := a.Schedule.MsgID

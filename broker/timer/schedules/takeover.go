@@ -21,7 +21,7 @@ const (
 	// margin is the minimum time from the take-over of a schedule to its next firing. All steps of a take-over together
 	// must take less time, since both the server and the broker have the schedule meanwhile.
 	margin = 5 * time.Second
-	// takeOverPrefix is the prefix of the request tokens of take-overs.
+	// takeOverPrefix begins the token of each take-over's request.
 	takeOverPrefix = "of "
 )
 
@@ -35,9 +35,9 @@ const (
 //     is cancelled.
 //
 // If a client has already ended the schedule by a request to the broker, only the message in the server's stream is
-// deleted. After an interrupted take-over, both the server and the broker have the schedule. A second take-over before
-// the schedule fires finds the entry by its token, and completes the move. If the interval of a schedule is at most
-// twice the margin, the occurrences within the margin are skipped.
+// deleted. After an interrupted take-over, both the server and the broker may have the schedule. A second take-over
+// before the schedule fires finds the entry by its token, and completes the move. If the interval of a schedule is at
+// most twice the margin, the occurrences within the margin are skipped.
 type TakeOver struct {
 	Store  Store
 	Rules  message.ScheduleRules
@@ -64,7 +64,8 @@ type Result struct {
 	Why     string    `json:"why,omitempty"`
 }
 
-// MoveAll takes over all schedules of a stream whose subjects belong to a rule. It calls each with every result.
+// MoveAll takes over all schedules of a stream whose subjects belong to a rule. It passes the result of each schedule
+// to the function each, and stops if that function returns an error.
 func (o TakeOver) MoveAll(ctx context.Context, stream string, each func(Result) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
@@ -99,7 +100,7 @@ type transfer struct {
 	TakeOver
 	Result
 	request message.Incoming // the schedule's message in the server's stream
-	change  Change           // the change that the broker makes for the message
+	change  Change           // the change that sets the same schedule in the broker
 	exists  bool             // the broker has another schedule of the subject
 }
 
@@ -151,7 +152,7 @@ func (t *transfer) run(ctx context.Context, stream string, sequence uint64) erro
 
 // deleteEnded reports whether a client has ended the server's schedule by a request to the broker: the request was a
 // cancel, or it set another schedule on the subject, which has ended since. Then deleteEnded deletes the schedule from
-// the server's stream.
+// the server's stream. It also sets t.exists.
 func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 	reading, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -214,8 +215,8 @@ func (t *transfer) setNext(ctx context.Context, s *entry.Schedule, now time.Time
 	return "", nil
 }
 
-// announcedTime returns the next firing of a schedule with an interval, as the last message at the target announces it;
-// zero if no message does.
+// announcedTime returns the next firing of a schedule with an interval: Nats-Schedule-Next of the last message on the
+// target subject. It returns zero if that message is not of this schedule.
 func (t *transfer) announcedTime(ctx context.Context, target string) (time.Time, error) {
 	m, err := t.Store.API.Last(ctx, t.request.Stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

@@ -6,7 +6,7 @@ import (
 )
 
 // This file answers the requests of "nats micro" for the instances (PING), their endpoints (INFO), and the counts of
-// requests (STATS). The package documentation has the reason to answer them here.
+// requests (STATS). The package documentation says why package micro does not answer them.
 
 const (
 	serviceName    = "delaybroker"

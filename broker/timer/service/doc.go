@@ -1,9 +1,9 @@
-// Package service answers requests about named timers on delayctl, as a NATS micro service. Package timer/store carries
-// out the requests.
+// Package service answers requests about named timers on the subjects delayctl.>, as a NATS micro service. Package
+// timer/store carries out the requests.
 //
 //	Service   answers requests
-//	Listener  receives requests on subjects; at its end, it passes on all received requests
-//	Call      answers requests for which another package adds a subject to the service
+//	Listener  receives requests on subjects; when its context ends, it still passes on the requests that wait
+//	Call      is a function of another package, which answers the requests on one more subject
 //
 // # Reply subjects and permissions
 //
@@ -24,7 +24,7 @@
 // that list or change many timers or read all lanes, and four workers.
 //
 // A tenant is the first token of the targets. A tenant may occupy at most three quarters of the workers of the first
-// queue, and one worker of the second. Tenants take turns, so at most one request of each other tenant begins before a
-// tenant's next request. If a queue is full, a request of the tenant with the most waiting requests is refused as busy.
-// A request that has waited for half of its timeout is refused, too. A refused request has changed nothing.
+// queue, and one worker of the second. Tenants with waiting requests take turns, with one request each. If a queue is
+// full, a request of the tenant with the most waiting requests is refused as busy. A request that has waited for half
+// of its timeout is refused, too. A refused request has changed nothing.
 package service

@@ -34,7 +34,7 @@ func NewListener(conn *nats.Conn, replyPrefixes []string, maxWaiting int, log *s
 }
 
 // Subscribe subscribes until Serve ends: as a member of a queue group, or without a group if group is empty. If one
-// subscription fails, Subscribe ends all of them.
+// subscription fails, Subscribe ends all subscriptions of the Listener.
 func (l *Listener) Subscribe(group string, subjects ...string) error {
 	for _, subject := range subjects {
 		sub, err := l.conn.ChanQueueSubscribe(subject, group, l.msgs)
@@ -76,7 +76,7 @@ func (l *Listener) Serve(
 	working.Wait()
 }
 
-// pass passes a message to receive if an answer on its reply subject is safe.
+// pass passes a message to receive if the message's reply subject is allowed.
 func (l *Listener) pass(m *nats.Msg, receive func(*nats.Msg)) {
 	if !strings.ContainsAny(m.Reply, "*> ") {
 		for _, prefix := range append([]string{"_INBOX", "_R_"}, l.replyPrefixes...) {

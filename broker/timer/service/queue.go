@@ -43,7 +43,8 @@ func newQueue(maxWaiting, share int) *queue {
 }
 
 // put adds a request. If the queue is full, put returns the refused request. That is r, unless another tenant has more
-// waiting requests than r's tenant would have with r. Then it is the newest request of the tenant with the most.
+// waiting requests than r's tenant would have with r. Then the newest request of the tenant with the most waiting
+// requests is refused.
 func (q *queue) put(r request) (refused request, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -31,8 +31,8 @@ type TimerBody struct {
 	By string `json:"by,omitempty"` // move: added to the due time, as in 5m or -5m
 }
 
-// SelectionBody is the body of a request about many timers. All fields are optional. A separate type refuses dry_run in
-// a request about one timer, which has no dry run.
+// SelectionBody is the body of a request about many timers. All fields are optional. TimerBody has no dry_run, so a
+// request about one timer with dry_run is refused.
 type SelectionBody struct {
 	By     string `json:"by,omitempty"`     // shift: added to the due times, as in 5m or -5m
 	Target string `json:"target,omitempty"` // a pattern of targets, which begins with the target tokens in the subject
@@ -41,7 +41,7 @@ type SelectionBody struct {
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
-// tableBody is a time table; the fields are those of the headers.
+// tableBody is a time table. The fields have the same values as Delay-Every, Delay-Cron and the related headers.
 type tableBody struct {
 	Every  string    `json:"every,omitempty"`
 	Cron   string    `json:"cron,omitempty"`
@@ -143,14 +143,15 @@ func copyTime(change *store.Change, a TimerBody, r request) (err error) {
 	return nil
 }
 
-// decodeMany reads a request about many timers, and completes its filter.
+// decodeMany reads a request about many timers. It sets the filter's targets from the body, and its prefix from the
+// subject.
 func (r request) decodeMany() (a SelectionBody, err error) {
 	if err := Decode(r.Data, &a); err != nil {
 		return a, err
 	}
 	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.endpoint.root), ".")
 	switch {
-	case strings.ContainsAny(prefix, "*>"): // a permission for such a subject does not restrict the targets
+	case strings.ContainsAny(prefix, "*>"): // a permission for orders.* would allow orders.>, too
 		return a, BadRequest("%s: want the first tokens of the targets, without wildcards", r.Subject)
 	case a.Target != "":
 		if prefix != "" && a.Target != prefix && !strings.HasPrefix(a.Target, prefix+".") {

@@ -49,7 +49,7 @@ type Config struct {
 	Calls         map[string]Call // the added calls, by the end of the subject: lanes, where.*
 	ReplyPrefixes []string        // allowed prefixes of reply subjects, beside _INBOX and _R_; without the final dot
 	Instance      string          // shown to operators
-	Grace         time.Duration   // the time for which Run finishes received requests after its ctx has ended
+	Grace         time.Duration   // for how long Run still answers received requests after its ctx has ended
 	Log           *slog.Logger
 }
 
@@ -65,9 +65,9 @@ type Service struct {
 	id        string // unique among all services
 	started   time.Time
 	endpoints []*endpoint
-	questions map[string]micro.Verb // by subject
+	questions map[string]micro.Verb // the requests of "nats micro", by subject
 	requests  *Listener
-	one, many *queue // Run closes them when no more requests come
+	one, many *queue // Run closes them after its ctx has ended
 	workers   int    // the number of workers of the queue one
 }
 

@@ -51,16 +51,17 @@ type Attempt struct {
 	Generation  uint64        // the generation to change; zero for any
 	ReadTimeout time.Duration // the timeout of one read
 
-	State timer.State // the state that was last read
+	State timer.State // the state that the latest read returned
 	Doubt timer.Doubt
 
 	mayBeStored bool   // a publish is in doubt, or was refused by a leader that may be deposed
-	expected    uint64 // the generation that the last such publish expected
+	expected    uint64 // the generation that the latest such publish expected
 }
 
-// Run carries out the change. It returns nil if the outcome is certain, or if ctx ends after a publish that may be
-// stored. Otherwise, it returns the error of a rule, a *Refusal if the stream is missing, or at the end of ctx the last
-// failure; nil if there was none. If publishFirst is set, the first publish comes before the first read.
+// Run carries out the change until its outcome is certain, or ctx ends. An error of a rule ends the attempt. A missing
+// stream ends it with a *Refusal, unless a publish is in doubt. If ctx ends after a publish that may be stored, Run
+// returns nil; otherwise it returns the latest failure, or nil if there was none. If publishFirst is set, the first
+// publish comes before the first read.
 func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error {
 	if publishFirst {
 		if done, err := a.publish(ctx, rules, a.Generation); done {
@@ -131,7 +132,7 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 }
 
 // read reads the last entry of the subject from the leader. If another client has published over a decisive entry, read
-// reads the decisive entry, which lies right behind the generation.
+// reads the decisive entry, which directly follows the generation to change.
 func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
 	defer cancel()

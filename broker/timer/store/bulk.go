@@ -15,8 +15,8 @@ import (
 const (
 	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkReserve is the time for bulkParallel changes and the answer. With less time until the deadline, only the first
-	// changes of a page begin.
+	// bulkReserve is the time for bulkParallel changes and the answer. If less time is left until the deadline, Bulk ends
+	// the page early, but not before the first bulkParallel changes.
 	bulkReserve = 1500 * time.Millisecond
 )
 

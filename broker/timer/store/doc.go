@@ -1,10 +1,10 @@
-// Package store reads and changes the named timers in their stream: it reads, sets, cancels, moves and fires one timer,
-// and lists, cancels and moves many. The operator's commands use it with the broker up or down. The broker uses it for
-// requests on delayctl, and for schedules.
+// Package store reads and changes the named timers in their stream: one timer, or a page of timers. The operator's
+// commands use it with the broker up or down. The broker uses it for requests on the subjects delayctl.>, and for
+// schedules.
 //
 //	Entries   reads the entries of a timer's subject from the leader
 //	Attempt   repeats a change until its outcome is certain: reads, publishes, classifies the answer, and reads again
-//	Timers    carries out a change by timer.Decide, as an Attempt
+//	Timers    carries out a change of one timer as an Attempt; timer.Decide determines its steps
 //	List      goes through the stream's headers, page by page
 //	Bulk      carries out a verb for all timers of a page
 //
@@ -17,8 +17,8 @@
 // An acknowledgement of a publish is final: see package timer. If the answer is missing, or is a refusal by a leader
 // that may be deposed, the stream shows the outcome: the request's entry and the later entries of the same timer
 // contain the request's ID. If another client has published over the entry without an expected generation, the entry
-// right behind the generation shows the outcome. If no entry shows the outcome any more, the answer is unknown. After
-// an error, nothing was changed.
+// that directly follows the generation shows the outcome. If no entry shows the outcome any more, the answer is
+// unknown. After an error, nothing was changed.
 //
 // # Which clock counts
 //
@@ -37,8 +37,8 @@
 //	get, without an entry                 3          0
 //	cancel of a generation                0          1
 //	cancel of any generation              1          1
-//	cancel of another generation          2          1
-//	cancel of a future generation         3          1
+//	cancel of a replaced generation       2          1
+//	cancel of a generation never stored   3          1
 //	move                                  3          1         one for the leader's time, one for the due time
 //	fire                                  2          1         one for the leader's time
 //

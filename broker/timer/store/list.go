@@ -33,7 +33,7 @@ const (
 
 // Filter selects timers.
 type Filter struct {
-	Targets []string      `json:"-"`             // patterns, which match the real targets of schedules too; empty for all
+	Targets []string      `json:"-"`             // patterns of targets, also of schedules' targets; empty for all
 	Prefix  string        `json:"-"`             // prefix of timers' targets and of schedules' subjects; empty for all
 	Key     string        `json:"key,omitempty"` // pattern of keys or schedule names; * for any characters; empty for all
 	DueFrom time.Time     `json:"due_from,omitzero"`
@@ -47,7 +47,7 @@ type Filter struct {
 
 // Page is the beginning of a page, and its maximum length.
 type Page struct {
-	Start uint64 `json:"after,omitempty"` // Listing.Next of the previous page; zero for the first page
+	Start uint64 `json:"after,omitempty"` // the page begins above it: Listing.Next of the previous page; zero for none
 	UpTo  uint64 `json:"up_to,omitempty"` // the maximum sequence of an entry; zero for the end of the stream
 	Limit int    `json:"limit,omitempty"` // the maximum number of timers; zero is defaultLimit
 }
@@ -59,8 +59,8 @@ type Row struct {
 	Target     string        `json:"target"` // empty for a schedule that has ended
 	Generation uint64        `json:"generation"`
 	Due        time.Time     `json:"due,omitzero"`
-	Delivery   entry.Outcome `json:"became,omitempty"`
-	Size       int           `json:"size"` // of the body, in bytes
+	Delivery   entry.Outcome `json:"became,omitempty"` // the outcome of a fired timer; empty until it is recorded
+	Size       int           `json:"size"`             // of the body, in bytes
 	Why        string        `json:"why,omitempty"`
 	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for a timer that fires once
 	// Unopened means that this process lacks the key of the entry's seal. If the brokers lack it, too, the timer does not
@@ -104,8 +104,8 @@ type Listing struct {
 	At      time.Time `json:"at"`
 }
 
-// List returns one page. If a timer is set again between two pages, a later page has the timer, unless UpTo excludes
-// it.
+// List returns one page. If a timer is set again between two pages, a later page has the timer, unless its new entry is
+// above UpTo.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
@@ -170,8 +170,8 @@ func (t *Timers) fill(ctx context.Context, listing *Listing, f Filter, p Page) e
 }
 
 // ListRecurring lists all recurring timers, page by page, and yields each timer once. A series whose round fires during
-// the listing has a new entry behind all pages. So ListRecurring lists the new entries, too, until they fit on one
-// page.
+// the listing has a new entry above Listing.UpTo. So ListRecurring lists the entries above UpTo, too, and repeats this
+// until they fit on one page.
 func (t *Timers) ListRecurring(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	f.Recurring = true
 	return func(yield func(Row, error) bool) {
