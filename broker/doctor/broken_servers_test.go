@@ -119,7 +119,7 @@ func TestDoctorOnRights(t *testing.T) {
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
 		}}, "rights", Critical, "Subscription to _INBOX.", grantAdvice},
 		{situation{name: "no request that only doctor sends", rights: natstest.DenyPublish("$JS.API.INFO")},
-			"rights", Skipped, "doctor may not request $JS.API.INFO", operatorAdvice},
+			"rights", Skipped, "the server refused requests that only doctor sends: $JS.API.INFO", operatorAdvice},
 		{situation{name: "no reading of timers ahead", rights: natstest.DenyPublish("$JS.API.DIRECT.GET.>"),
 			set: func(sc *scene) {
 				sc.cfg.Timers = true
@@ -151,7 +151,8 @@ func TestDoctorAsAnother(t *testing.T) {
 	}{
 		{"another user", commandsDenied, "all", Fine,
 			"limited differs from the running brokers' user (all); the user may not use pause and resume", ""},
-		{"another user, who may not send all requests", infoDenied, "all", Skipped, "doctor may not request $JS.API.INFO",
+		{"another user, who may not send all requests", infoDenied, "all", Skipped,
+			"the server refused requests of doctor: $JS.API.INFO",
 			operatorAdvice},
 		{"the broker's user", natstest.DenyPublish("$JS.API.STREAM.PURGE.*"), natstest.LimitedUser, Critical,
 			"$JS.API.STREAM.PURGE.*",

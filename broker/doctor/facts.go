@@ -36,7 +36,7 @@ type Host struct {
 	Sync            *Sync // of the embedded server; nil without one
 	Probe           Probe
 	ExposedAddress  string   // address at which other hosts can use the embedded server without authentication, or ""
-	UnknownSettings []string // sentences about environment variables that resemble settings
+	UnknownSettings []string // warnings about environment variables that may be misspelt settings
 	SkipTrial       bool     // no trial publish, for a user who lacks the permission to publish
 	LoginSetting    string   // advice if the server refuses the user; if empty, doctor names the NATS_ settings
 }

@@ -60,7 +60,7 @@ func TestGatherGoesOn(t *testing.T) {
 		began := time.Now()
 		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.LimitedUser), Host{}, nil)
 		natstest.CheckElapsed(t, began, 0)
-		f.finds(t, "rights", Skipped, "doctor may not request $JS.API.INFO, delayctl.status; the broker does not need this")
+		f.finds(t, "rights", Skipped, "the server refused requests that only doctor sends: $JS.API.INFO, delayctl.status")
 		f.finds(t, "streams", Fine, "all 8 exist")
 	})
 }

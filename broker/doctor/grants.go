@@ -47,7 +47,7 @@ func (p permissions) missingRights(grants []grant, inbox string) []string {
 	return refusals
 }
 
-// A grant is a permission that the broker needs: a pattern, and the subjects in it on which the broker publishes.
+// A grant is a permission that the broker needs: a pattern, and examples of its subjects on which the broker publishes.
 type grant struct {
 	link     string
 	pattern  string
@@ -124,7 +124,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	return slices.DeleteFunc(grants, func(g grant) bool { return !slices.Contains(links, g.link) })
 }
 
-// differs reports whether the configuration adds subjects to a stream, or has another MaxAge above zero for it.
+// differs reports whether the configuration adds subjects to a stream, or changes its MaxAge to a value above zero.
 func (f Facts) differs(stream string) bool {
 	want, wanted := streams.SpecOf(f.want, stream)
 	if !wanted {

@@ -8,16 +8,16 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// maxCounted is the maximum number of messages that countKeys reads of each stream. It reads the oldest messages,
-// because older keys sealed them.
+// maxCounted is the maximum number of messages that countKeys reads from each stream. It reads the messages that were
+// stored first: a key that seals no new messages has sealed those, if any.
 const maxCounted = 100_000
 
-// sealCount has the number of messages of a stream by key.
+// sealCount has the numbers of sealed messages in a stream.
 type sealCount struct {
 	stream    string
 	kind      streams.Kind
-	byKey     map[string]uint64 // by the id of the key
-	truncated bool              // the stream has further messages
+	byKey     map[string]uint64 // by the id of the key that sealed them
+	truncated bool              // the stream has more than maxCounted messages, and the rest is not counted
 	err       error             // the reason for an incomplete count
 }
 
@@ -27,7 +27,7 @@ func (i gatherer) countKeys(ctx context.Context, found []streams.Spec) (counts [
 		return nil
 	}
 	for _, s := range found {
-		// The intake has only clients' messages. A starting instance seals the table of owners again.
+		// The intake has no sealed messages. Each instance that starts seals the table of owners with the first key.
 		if s.MarksErr != nil || s.Kind == streams.Intake || s.Kind == streams.Owners {
 			continue
 		}

@@ -27,9 +27,9 @@ func checkRights(f Facts) []Finding {
 			f.checkInstances()...)
 	}
 	if len(f.instances.ProvenAnswers) == 0 && f.isOperator(grants) {
-		return f.checkOtherUser(names, "may purge no lane, unlike a broker, and no broker reports its user")
+		return f.checkOtherUser(names, "may purge no lane, unlike a broker, and no broker has sent a sealed answer")
 	}
-	refusals, skipped := f.sortRefusals(names, grants)
+	refusals, skipped := f.splitRefusals(names, grants)
 	var unanswerable []string
 	if f.user != nil {
 		refusals = append(refusals, f.user.Permissions.missingRights(grants, f.inbox)...)
@@ -46,7 +46,7 @@ func checkRights(f Facts) []Finding {
 		findings = finding(Critical, "grant the broker's user these subjects", "refused: %s", text.ShortList(refusals))
 	case len(skipped) > 0:
 		findings = finding(Skipped, operatorAdvice,
-			"doctor may not request %s; the broker does not need this", text.ShortList(patterns(skipped)))
+			"the server refused requests that only doctor sends: %s", text.ShortList(patterns(skipped)))
 	case f.user == nil:
 		findings = finding(Fine, "", "no request of doctor was refused; the server does not report the user's permissions")
 	default:
@@ -55,12 +55,12 @@ func checkRights(f Facts) []Finding {
 	if len(unanswerable) > 0 && len(refusals) == 0 {
 		findings = append(findings, finding(Warn,
 			"grant the broker's user these subjects, so that operators and clients get answers",
-			"the broker cannot answer some requests: %s", text.ShortList(unanswerable))...)
+			"the broker lacks permissions to answer requests: %s", text.ShortList(unanswerable))...)
 	}
 	if len(f.want) > 0 && f.user != nil && len(refusals) == 0 && slices.Contains(links, "control") &&
 		!f.user.Permissions.Publish.allows(names.PausesRecord()) {
 		findings = append(findings, finding(Warn, "grant the broker's user this subject, for pause and resume",
-			"the broker cannot store the list of pauses: Publish to %s", names.PausesRecord())...)
+			"the broker lacks the permission to store the list of pauses: Publish to %s", names.PausesRecord())...)
 	}
 	if f.user != nil && len(refusals) == 0 && slices.Contains(links, "read") {
 		findings = append(findings, f.checkReadAhead(f.user.Permissions, "the broker's user")...)
@@ -142,7 +142,7 @@ func (f Facts) checkOtherUser(names message.Names, reason string) []Finding {
 	}
 	if len(skipped) > 0 {
 		findings = append(findings,
-			finding(Skipped, operatorAdvice, "doctor may not request %s", text.ShortList(patterns(skipped)))...)
+			finding(Skipped, operatorAdvice, "the server refused requests of doctor: %s", text.ShortList(patterns(skipped)))...)
 	}
 	return findings
 }
@@ -154,14 +154,14 @@ func (f Facts) checkReadAhead(p permissions, user string) []Finding {
 	for _, s := range f.want {
 		if subject := f.apiPrefix + ".DIRECT.GET." + s.Stream; s.Kind == streams.Timers && !p.Publish.allows(subject) {
 			findings = finding(Warn, "grant "+user+" this subject, so that many due timers cost less",
-				"timers cannot be read ahead: Publish to %s", subject)
+				user+" lacks the permission to read timers from replicas: Publish to %s", subject)
 		}
 	}
 	return findings
 }
 
-// sortRefusals separates the refusals that affect the broker from the subjects of requests that only doctor sends.
-func (f Facts) sortRefusals(names message.Names, grants []grant) (refusals, skipped []string) {
+// splitRefusals separates the refusals that affect the broker from the subjects of requests that only doctor sends.
+func (f Facts) splitRefusals(names message.Names, grants []grant) (refusals, skipped []string) {
 	for _, r := range f.refused {
 		subject, isPublish := strings.CutPrefix(r, "Publish to ")
 		if strings.HasPrefix(subject, f.inbox+".") { // a refusal of the trial

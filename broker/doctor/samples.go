@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxSamples is the approximate number of evenly spaced messages to read of each retry lane.
+	// maxSamples is the approximate number of messages that sample reads from a retry lane, evenly spaced.
 	maxSamples = 8
 	// With more than maxSubjects subjects, dead letters are not counted: the server's answer would list each subject.
 	maxSubjects = 5000
@@ -37,7 +37,7 @@ func (i gatherer) sample(ctx context.Context, l inspect.Lane) (requests []messag
 	first, last := l.Info.State.FirstSeq, l.Info.State.LastSeq
 	step := max(1, (last-first)/(maxSamples-1))
 	for sequence := first; sequence <= last; sequence += step {
-		_ = i.Ask(ctx, func(ctx context.Context) error { // the next one may be readable
+		_ = i.Ask(ctx, func(ctx context.Context) error { // after an error, the next message may still be readable
 			in, err := i.Message(ctx, l.Stream, sequence)
 			if err != nil {
 				return err

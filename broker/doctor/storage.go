@@ -5,7 +5,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// storeWarn is the minimum share of a limit for a warning. From inspect.FullShare on, the finding is critical.
+// storeWarn is the minimum used share of the storage limit for a warning. From inspect.FullShare on, the finding is
+// critical.
 const storeWarn = 0.8
 
 // EmbeddedFullAdvice is the advice for a full store of the embedded server.

@@ -20,7 +20,7 @@ const doctorTarget = "delaybroker.doctor"
 type trial struct {
 	known    bool
 	refusal  string
-	subject  string // a subject of a client's request, if the account maps it to mappedTo; empty without a mapping
+	subject  string // a subject on which clients publish, if the account maps it to mappedTo; empty without a mapping
 	mappedTo string
 }
 

@@ -25,8 +25,8 @@ func (u *userInfo) suffix() string {
 }
 
 // askUser requests the session's own user from the server, and returns nil without a valid answer. A server without a
-// system account does not answer. A client that may subscribe to the subject can forge an answer, so askUser ignores an
-// answer about another user.
+// system account does not answer. A client that may subscribe to the subject can forge an answer. So if the session's
+// user has a name, askUser ignores an answer about any other user.
 func askUser(ctx context.Context, s *inspect.Session) (user *userInfo) {
 	_ = s.Ask(ctx, func(ctx context.Context) error {
 		m, err := s.Conn.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)

@@ -18,7 +18,7 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// setOverdue records the time since which a message is overdue. The steps that are not listed keep the recorded time.
+// setOverdue records the time since which a message is overdue, if it is. The steps that are not listed change nothing.
 func (w *worker) setOverdue(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
@@ -117,8 +117,8 @@ func (w *worker) end(f *flight) {
 }
 
 // awaitKey handles a message whose seal has an unknown key. Another instance that has just started may have created the
-// key. So the message waits until the Keyring has read the keys again; if all keys are configured, it does not wait. If
-// the key is still unknown then, or if too many messages wait (maxKeyWaits), the seal counts as forged.
+// key. So the message waits until the Keyring has read the keys again. If the settings name all keys, the message does
+// not wait. If the key is still unknown then, or if too many messages wait (maxKeyWaits), the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.beginKeyWait(f, local) && !w.engine.Keys.ReadSince(f.keyWait.since, local) {

@@ -21,11 +21,11 @@ const (
 // backlog keeps the order of a lane after an outage. It sends overdue messages by due time, the earliest first:
 //
 //   - Within a level or a retry lane, any number of messages is in order. Usually, a message is stored in the lane at
-//     least the lane's delay, less the lookahead, before it is due. So if the last message read was stored at t, every
-//     message that is due before t plus the delay, less the lookahead, has been read. Only such messages are sent,
-//     unless the memory is full. Exceptions are messages from a crowded intake (holdOrSpill), messages that were due
-//     when they moved to their home (rates.go), and messages whose wait in a retry lane is shorter than the lane's
-//     delay (deferStep).
+//     least the lane's delay, less the lookahead, before it is due. So if the latest message that was read was stored
+//     at t, every message that is due before t plus the delay, less the lookahead, has been read. Only such messages
+//     are sent, unless the memory is full. The order does not hold for messages from a crowded intake (holdOrSpill),
+//     messages that were due when they moved to their home (rates.go), and messages whose wait in a retry lane is
+//     shorter than the lane's delay (deferStep).
 //   - A lane without a delay, such as the intake, may have messages with any due times, in any order. Only the messages
 //     that the worker reads before it sends the first message are in order. These are as many as fit into memory
 //     (Config.HoldMessages and HoldBytes), and as the worker reads within backlogWait.
@@ -42,9 +42,9 @@ const (
 // the backlog is open, all due messages wait on the wheel, which orders them. The backlog closes in three cases:
 //
 //   - The worker has read all overdue messages, and either none was long overdue, or all due messages are sent.
-//   - backlogWait is over, and the worker has read all overdue messages, or the lane has no delay.
-//   - backlogWait is over in any other lane. Then the lane leaves the order with other lanes, and the backlog closes
-//     when no overdue message was read for another backlogWait.
+//   - backlogWait is over, and either the worker has read all overdue messages, or the lane has no delay.
+//   - backlogWait is over, and neither holds. Then the lane first leaves the order with other lanes, and the backlog
+//     closes when no overdue message was read for another backlogWait.
 //
 // A lane whose memory is full waits for answers, which free memory, for at most answerWait.
 type backlog struct {

@@ -18,8 +18,8 @@ const (
 const (
 	readersShare = 4 // 1/readersShare of the memory is for the readers
 	evenShare    = 2 // 1/evenShare of the remaining memory is divided evenly among the lanes
-	// readerParts is the maximum number of buffers that a reader fills: two overlapping requests, and the messages that
-	// its lane has not taken yet.
+	// readerParts is the maximum number of buffers that a reader fills: one for each of two overlapping requests, and one
+	// with messages that the lane has not taken yet.
 	readerParts = 3
 	// With a buffer of less than minBuffer bytes, a reader would request each message alone. A buffer of more than
 	// maxBuffer bytes makes no reader faster.

@@ -13,7 +13,8 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// commitIfDue begins a commit if a commit is due. It returns the time until the next commit may be due.
+// commitIfDue begins a commit if one is due and safe. It returns the time after which it must be called again, if no
+// event comes before.
 func (w *worker) commitIfDue(local time.Time) time.Duration {
 	if !w.safeToCommit() {
 		return forever
@@ -44,9 +45,9 @@ func (a commitAnswer) handle(w *worker, m moment) {
 // safeToCommit reports whether the lease is held and the consumer is believed alive. It sends no request.
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
-// drain ends the work on a lane. After its last commit, the next owner repeats no delivery. The reader must have
-// stopped. Drain waits for outstanding answers, and until the entries of settled timers are removed. Then it calls
-// lastCommit. The lease may be released only after drain has returned. Drain takes at most the grace period.
+// drain ends the work on a lane with a final commit, so that the next owner repeats no delivery. The reader must have
+// stopped. Before the final commit, drain waits for outstanding answers, and until the entries of settled timers are
+// removed. The lease may be released only after drain has returned. Drain takes at most the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
 	w.engine.Deliver.Recall(w)
@@ -73,7 +74,7 @@ func (w *worker) drain() error {
 		err = fmt.Errorf("%w: %s: %d publishes unacknowledged, %d timers not removed", ErrGrace, w.lane.Stream,
 			w.flights.unanswered, w.timers.count)
 	}
-	return errors.Join(err, w.lastCommit(ctx))
+	return errors.Join(err, w.finalCommit(ctx))
 }
 
 // outstanding reports whether drain must wait for answers, for a running commit, or for the settlement of timers.
@@ -81,9 +82,9 @@ func (w *worker) outstanding() bool {
 	return w.flights.unanswered > 0 || w.commits.running || len(w.timers.required)+len(w.timers.queue) > 0
 }
 
-// lastCommit commits every message that has arrived, including the messages above the cursor. It commits nothing if
+// finalCommit commits every message that has arrived, including the messages above the cursor. It commits nothing if
 // another instance may own the lane already.
-func (w *worker) lastCommit(ctx context.Context) error {
+func (w *worker) finalCommit(ctx context.Context) error {
 	cursor := &w.reading.cursor
 	if w.commits.upToDate(cursor) {
 		return nil
@@ -96,7 +97,8 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	default:
 	}
 	if !w.safeToCommit() {
-		return fmt.Errorf("%w: cannot commit %s; delivered messages will be delivered again", ErrGrace, w.lane.Stream)
+		return fmt.Errorf("%w: cannot commit %s, because its lease or its consumer is in doubt; delivered messages may be "+
+			"delivered again", ErrGrace, w.lane.Stream)
 	}
 	a := w.commits.carryOut(ctx, commit{
 		upTo: cursor.ArrivedThrough(), outOfOrder: cursor.TakeOutOfOrder(w.commits.outOfOrder(cursor)),
@@ -112,7 +114,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	return nil
 }
 
-// position returns the cursor at which the next owner begins.
+// position returns the cursor at which the next owner begins, or zero if no message has arrived.
 func (w *worker) position() lease.Cursor {
 	if arrived := w.reading.cursor.ArrivedThrough(); arrived > 0 {
 		return lease.Cursor{Next: arrived + 1, Created: w.reading.created}

@@ -60,10 +60,10 @@ type committer struct {
 // sampler requests the state of a stream from its leader.
 type sampler func(ctx context.Context, stream string) (lane.Sample, error)
 
-// commit is one commit to carry out.
+// commit has the arguments of carryOut.
 type commit struct {
-	epoch      uint64
-	upTo       uint64
+	epoch      uint64   // the epoch of the reading (the life of one consumer) when the commit began
+	upTo       uint64   // the sequence up to which all messages have arrived
 	outOfOrder []uint64 // sequences above upTo whose messages have arrived; the messages are deleted one by one
 	history    lane.History
 	judge      *lane.Judge
@@ -90,7 +90,8 @@ func (c *committer) reset() {
 	c.committed, c.earliest, c.movedAt, c.waitingSince, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
 }
 
-// due reports whether a commit is due, and returns the time until a commit may be due.
+// due reports whether a commit is due, and returns the time until it is. The time is forever while a commit is in
+// progress, and while no message waits for a commit.
 func (c *committer) due(cursor *lane.Cursor, local time.Time) (isDue bool, wait time.Duration) {
 	due := c.earliest
 	switch {
@@ -129,7 +130,7 @@ func (c *committer) begin(r *reading, local time.Time) commit {
 	return todo
 }
 
-// finish records the result of a commit. It reports whether the commit succeeded and belongs to the current epoch.
+// finish records the result of a commit. It reports whether the commit succeeded, and began in the present epoch.
 func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (ok bool) {
 	c.running = false
 	if a.err != nil {

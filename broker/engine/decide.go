@@ -10,10 +10,9 @@ import (
 	"delaybroker/levels"
 )
 
-// This file decides the next step of a message that was just read, or whose time on the wheel has come. decide_store.go
-// and decide_delivery.go decide after answers. The functions of these three files are pure: they compute the next step
-// from the lane's plan, the situation of the worker, the message and the answer, and change nothing. apply.go carries
-// out the steps.
+// decide.go, decide_store.go and decide_delivery.go decide the next step of a message. Their functions are pure: they
+// compute the step from the lane's plan, the situation of the worker, the message and the answer, and change nothing.
+// apply.go carries out the steps.
 //
 //	read, or taken off the wheel    nextStep; for a due message, laneKind.due
 //	one of our streams answered     afterStore
@@ -128,9 +127,9 @@ func afterProblem(m moment, f *flight) step {
 // because nearly due messages may follow them in the stream.
 //
 // The message moves into the longest level that fits. If no level fits, it moves into the shortest level, but only if
-// that level is read without a pause (see readAhead). In another level, the message could wait behind messages that are
-// due later. A message that is nearly due, or for which neither level is suitable, is held. If the held messages fill
-// the memory, the lane is not read until memory is free.
+// that level is read without a pause (see readAhead). In a level whose reading pauses, the message could wait behind
+// messages that are due later. A message that is nearly due, or for which neither level is suitable, is held. If the
+// held messages fill the memory, the lane is not read until memory is free.
 //
 // A lane with a delay never spills: its messages leave in about the order in which they are stored, so its reading may
 // pause.
@@ -146,8 +145,8 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	return step{kind: hop, level: p.shorterLevel(level, f.refusedBy)}
 }
 
-// shorterLevel returns the level for the next hop. RefusedBy is the name of the level that refused the last hop; it is
-// empty if no level refused. If the refusing level is the given level or a shorter level, shorterLevel returns the
+// shorterLevel returns the level for the next hop. RefusedBy is the name of the level that refused the latest hop; it
+// is empty if no level refused. If the refusing level is the given level or a shorter level, shorterLevel returns the
 // level below the refusing level. In all other cases, and after a refusal by the smallest level, it returns the given
 // level.
 func (p plan) shorterLevel(level levels.Level, refusedBy string) levels.Level {
@@ -160,7 +159,7 @@ func (p plan) shorterLevel(level levels.Level, refusedBy string) levels.Level {
 }
 
 // overdueSince returns the time since which a message with the next step s is overdue. Ok is false if the message is
-// not overdue. The special cases:
+// not overdue. Usually, that is the end of its wait in the lane (laneKind.deadline). The special cases:
 //
 //	a message in a retry lane                          overdue from its due time on
 //	a message that waited for its rate, in any lane    overdue from its reserved send time on

@@ -77,8 +77,8 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, wait time.Dura
 	panic("bug: unknown outcome of a delivery")
 }
 
-// refusedByTarget returns the step after a refusal. The message moves into a retry lane. It becomes a dead letter after
-// the last attempt, and if it would expire before the next attempt.
+// refusedByTarget returns the step after a refusal. The message moves into a retry lane. It becomes a dead letter
+// instead if this was the last allowed attempt, or if the message would expire before the next attempt.
 func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	attempts := f.request.Attempts + 1
 	maxAttempts, waits := p.maxAttempts(f.request), p.retryRules.Lookup(f.request.Target, p.retries).Levels()

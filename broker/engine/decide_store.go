@@ -57,8 +57,8 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 
 // afterRefusal decides after a refusal by one of our streams. An attempt counts only when it is stored. So if the retry
 // lane refuses a message, the message is delivered again from its present lane, until the target or a retry lane
-// accepts it. If a stream refuses the dead letter after the last attempt, the message is also delivered again: the
-// target may accept the message before there is room for the letter.
+// accepts it. If a stream refuses the dead letter after the last allowed attempt, the message is also delivered again:
+// the target may accept the message before there is room for the letter.
 func afterRefusal(p plan, m moment, f *flight, sent *publish, refusal jsapi.Ack) step {
 	tooLarge := refusal.Code == jsapi.CodeTooLarge
 	s := backOffStep(m, f)

@@ -13,17 +13,19 @@
 //	step      the next action on a flight: hold, hop, fire, retry, …
 //	alarm     the state of a named timer in memory; see package timer/role
 //	settled   of a named timer: its message needs no further delivery, and its entries in DELAY_TIMERS are to be removed
-//	halt      to keep a due message in memory while a pause of its target ends; see package pause
+//	halt      to keep a due message in memory for a few seconds, until a resumed pause is over; see package pause
 //	park      to store a due message in the lane of a pause; see package pause
 //	wheel     the timer wheel on which the messages in memory wait; see package wheel
 //	horizon   the remaining time below which a message waits on the wheel
-//	cursor    the sequence below which all messages have arrived; a commit purges the lane up to the cursor
+//	cursor    the sequence up to which all messages have arrived; a commit purges the lane up to that sequence
+//	run       consecutive sets of one debounced timer, of which only the last fires; see package timer
 //	lease     the ownership of a lane; see package lease
 //	instance  a running broker; a replica is always a copy of a stream
 //	due       the absolute time of delivery, fixed when the first stream stored the message
 //	pass      one iteration of a lane's loop; a sweep pass is a scan of the timers' stream
 //	ladder    the levels of a broker, from the shortest to the longest
-//	home      the level whose owner sends all messages of a rate's bucket; see rates.go
+//	bucket    the messages that share one rate: those to one target, or with one Delay-Rate-Key
+//	home      the level whose owner sends all messages of a bucket; see rates.go
 //
 // # The way of one message
 //
@@ -33,7 +35,7 @@
 //	  ▼
 //	reading.go                  takes messages in order from lane/…; message/… and levels/… parse the request
 //	  │
-//	  ├─▶ backlog.go            after an outage: waits until all earlier messages have been read
+//	  ├─▶ backlog.go            after an outage: waits until all messages that are due earlier have been read
 //	  ▼
 //	decide.go                   decides the next step, as a pure function of the plan and the moment (step.go), and of
 //	  │                         the flight (flight.go)
@@ -42,7 +44,7 @@
 //	apply.go                    carries out the step:
 //	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs messages with long waits
 //	  ├─ hop, retry, dead ────▶ store.go publishes through acks/… into another lane, under our seal
-//	  └─ fire ────────────────▶ fire.go delivers through deliver/… to orders.x, within its target's rate and room
+//	  └─ fire ────────────────▶ fire.go delivers to orders.x through deliver/…, which limits rates and open deliveries
 //	                              │
 //	decide_store.go            ◀──┤    jsapi/… reads the answer: the message has arrived, or these two files decide
 //	decide_delivery.go         ◀──┘    the next step
@@ -63,9 +65,9 @@
 //
 // Package timer/role decides about a named timer until its firing is stored, and again after its delivery. In between,
 // the timer is a message like any other. timers.go holds the timers of a lane, read_timers.go reads their bodies before
-// they are due, and fire_timer.go carries out their steps. While no due message waits, settle_timer.go removes their
-// entries. timers_lane.go is the lane of their entries. During a burst of firings, this lane does not read: see
-// burstFirings.
+// they are due, and fire_timer.go carries out their steps. While no due message waits, settle_timer.go removes the
+// entries of settled timers. timers_lane.go is the lane of the entries. During a burst of firings, the worker does not
+// read this lane: see burstFirings.
 //
 // # Decisions
 //
@@ -81,7 +83,7 @@
 //	a seal has an unknown key    streams/provision/keys.go
 //	a named timer                timer/role/decide.go
 //	a timer's next round         timer/role/stream.go: Firing, by timer/timetable/rounds.go: Decide
-//	order of several backlogs    watermark.go
+//	several lanes have backlogs  watermark.go: whose messages are sent first
 //	two clocks are compared      leader/doc.go lists the places
 //
 // When a broker dies, the next owners of its lanes continue from the streams. A message that was sent, and whose
@@ -118,7 +120,7 @@
 //   - An instance that has applied a pause sends no message to the paused targets. parking.go checks this for each due
 //     message. The deliverer checks the pauses once more, under its lock. It returns messages that were decided before
 //     the pause, and the worker decides about them again.
-//   - For each bucket of a rate, one instance sends all messages, and reserves a send time for each: see rates.go.
+//   - One instance sends all messages of a bucket that has a rate, and reserves a send time for each: see rates.go.
 //     PROTOCOL.md lists the exceptions under "Limits".
 //   - An attempt counts when a retry lane, or the stream of dead letters, has stored the message with the attempt. If
 //     that stream refuses the message, the attempt does not count. A target's stream that is at a limit of its own

@@ -84,7 +84,7 @@ func New(cfg Config) *Engine {
 
 // Run runs the loops until ctx ends. Then it waits for outstanding answers, and commits the lanes, so that the next
 // owners repeat no delivery. Run must be called only once. Its error joins the errors of the lanes at the end:
-// ErrGrace, and the errors of failed last commits and of failed releases of leases.
+// ErrGrace, and the errors of failed final commits and of failed releases of leases.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
 	e.Services, e.budget = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))

@@ -28,7 +28,7 @@ type (
 		earlierRemoved bool // no entry of an earlier round is left
 		err            error
 	}
-	runRead struct { // the event that the sets of a debounced run were read, or could not be read
+	runRead struct { // the event that the first set of a run was read, or could not be read
 		*flight
 		first   uint64    // the generation of the first set
 		firstAt time.Time // when the first set was stored
@@ -68,7 +68,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 }
 
 // claim publishes the firing of a timer. The stream stores it only if the timer's generation is still the last entry of
-// the subject. If the timer's last round was missed, there is no firing, and claim removes the timer.
+// the subject. If the final round of a series was missed, there is no firing, and claim removes the timer.
 func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the next owner stores the firing
@@ -142,7 +142,7 @@ func (w *worker) readState(f *flight) {
 }
 
 // readEarlierEntries reads from the leader whether the earlier rounds of a timer are settled. For a debounced set, it
-// reads the start of the set's run.
+// reads the first set of its run.
 func (w *worker) readEarlierEntries(f *flight) {
 	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
 		w.ask(func(ctx context.Context) event {

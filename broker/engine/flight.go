@@ -26,8 +26,8 @@ type flight struct {
 
 	tries         int          // number of consecutive failed tries that were followed by a backoff
 	silences      int          // number of consecutive deliveries that the target should have acknowledged, and did not
-	refusedBy     string       // name of the level that refused the last hop; empty if no level refused
-	sent          *publish     // a publish that a stream of ours may have stored, to be repeated unchanged; nil for none
+	refusedBy     string       // name of the level that refused the latest hop; empty if no level refused
+	sent          *publish     // the latest publish into one of our streams; nil for none, and after a refusal
 	overdueHandle wheel.Handle // the message's place in flights.overdue
 	wheelHandle   wheel.Handle // the message's place in flights.wheel
 	timer         *role.Alarm  // the state of a named timer; nil for another message
@@ -92,7 +92,7 @@ func (p *publish) body(f *flight) []byte {
 	return f.Data
 }
 
-// renew gives the publish an id that no other client can have used.
+// renew gives the publish an id that no client can have used.
 func (p *publish) renew() {
 	p.duplicate, p.nonce = 0, p.nonce+"+"+rand.Text()
 }

@@ -86,7 +86,7 @@ func TestServeAsFourUsers(t *testing.T) {
 	wantMessage(t, sub, "by four")
 
 	d := o.doctor()
-	d.want("rights", "skipped", "doctor may not request", "$JS.API.INFO", "the broker does not need this")
+	d.want("rights", "skipped", "the server refused requests that only doctor sends", "$JS.API.INFO")
 	for _, link := range []string{"read", "write", "deliver"} {
 		d.want("connection", "ok", "to "+link)
 		d.want("rights", "ok", "the permissions of the "+link+" connection are unknown")
@@ -99,7 +99,7 @@ func TestServeAsFourUsers(t *testing.T) {
 	}
 	t.Run("is clean for each user", func(t *testing.T) {
 		for _, user := range []struct{ name, rights string }{
-			{"control", "the broker does not need this"},
+			{"control", "the server refused requests that only doctor sends"},
 			{"operator", "operator differs from the running brokers' user (delay-control, delay-deliver, " +
 				"delay-read, delay-write); the user may use all commands"},
 			{"page", "page differs from the running brokers' user"},
