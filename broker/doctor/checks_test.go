@@ -142,7 +142,7 @@ var checkCases = []struct {
 
 	{"an operator without a name", checkRights,
 		Facts{connectionFacts: connectionFacts{apiPrefix: ownAPI, prefix: "delay", user: new(userInfo)}}, Fine,
-		"this user may purge no lane, unlike a broker, and no broker has sent a sealed answer; the user may use all commands"},
+		"this user may purge no lane, unlike a broker, and no broker sent a sealed answer; the user may use all commands"},
 
 	{"a stopped lane", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
 

@@ -27,7 +27,7 @@ func checkRights(f Facts) []Finding {
 			f.checkInstances()...)
 	}
 	if len(f.instances.ProvenAnswers) == 0 && f.isOperator(grants) {
-		return f.checkOtherUser(names, "may purge no lane, unlike a broker, and no broker has sent a sealed answer")
+		return f.checkOtherUser(names, "may purge no lane, unlike a broker, and no broker sent a sealed answer")
 	}
 	refusals, skipped := f.splitRefusals(names, grants)
 	var unanswerable []string
