@@ -14,12 +14,12 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Brokers seal with their first key, and only verify seals with the others (message.LaterKey). This file seals pending
-// and paused entries with the first key if one of the others has sealed them. Otherwise, brokers would need that key
-// until the entry's timer fires or is resumed, which may take years. If instances have different first keys, the
-// entries get the first key of the lane's owner.
+// Brokers may have several keys for seals. They seal with the first key, and only verify seals with the others
+// (message.LaterKey). This file seals pending and paused entries with the first key if one of the others has sealed
+// them. Otherwise, brokers would need that key until the entry's timer fires or is resumed, which may take years. If
+// instances have different first keys, the entries get the first key of the lane's owner.
 
-// seals holds what a pass has found about the keys of the entries.
+// seals holds what a pass has found about the keys with which the entries are sealed.
 type seals struct {
 	resealed int             // number of resealed entries
 	err      error           // the first error of a reseal, after which the pass reseals nothing; nil for none
@@ -40,10 +40,10 @@ func (s *Stream) MustReseal(e entry.Entry, in message.Incoming) bool {
 		s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
 
-// checkKey checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the
-// entry: either the pass will find the resealed entry under its new sequence, or the key is unknown. Revisit reports
-// whether a later pass must check the entry. An entry with an unknown key is not counted if it was stored later than
-// the cutoff: the lane may not have handled the entry yet.
+// checkKey checks the key with which an entry is sealed, and reseals the entry if necessary. Done reports whether the
+// pass skips the entry: either the pass will find the resealed entry under its new sequence, or the key is unknown.
+// Revisit reports whether a later pass must check the entry. An entry sealed with an unknown key is not counted if it
+// was stored later than the cutoff: the lane may not have handled the entry yet.
 func (p *seals) checkKey(
 	ctx context.Context, s *Stream, in message.Incoming, e entry.Entry, cutoff time.Time,
 ) (done, revisit bool) {

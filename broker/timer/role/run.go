@@ -13,21 +13,21 @@ import (
 type run struct {
 	maxWait time.Duration // Delay-Max-Wait of the set; zero if the set is not debounced
 	due     time.Time     // the due time of the set by its own Delay-For
-	first   uint64        // the generation of the first set; zero if unknown
-	firstAt time.Time     // when the first set was stored
+	first   uint64        // the generation of the run's first set; zero if unknown
+	firstAt time.Time     // when that set was stored
 	certain bool          // first and firstAt were read from the leader (ReadRun)
 }
 
 // Debounced reports whether the set belongs to a run.
 func (a *Alarm) Debounced() bool { return a.run.maxWait > 0 }
 
-// IsPending reports whether the timer is pending and no later entry of its subject was read.
+// IsPending reports whether the timer is pending, and the worker has read no later entry of its subject.
 func (a *Alarm) IsPending() bool { return a.Stage == Pending && !a.Superseded }
 
 // takeRun takes the facts about the run from the alarm's own entry.
 func (a *Alarm) takeRun(e entry.Entry) {
 	if a.run.maxWait, a.run.due = e.MaxWait, e.Due; e.Debounced() {
-		a.cleared = e.First // a stored marker proves nothing here: the first set of the run stays
+		a.cleared = e.First // before a later set, the first set stays until the run has ended
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *Stream) EntryAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	}
 	a.TakeEntry(e)
 	switch e.Kind {
-	case entry.Set, entry.Unproven: // the key of an Unproven entry is unknown; the worker examines the entry later
+	case entry.Set, entry.Unproven: // an Unproven entry is sealed with an unknown key; the worker examines it later
 	case entry.Paused:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
 	case entry.Cancel:
@@ -116,8 +116,8 @@ func (s *Stream) history(subject string) time.Duration {
 	return s.History
 }
 
-// Deadline returns the deadline of an entry. If the entry still exists sweepLate after the deadline, the sweep must
-// handle the entry. The deadline is zero for an entry that may stay.
+// Deadline returns the deadline of an entry: if the entry still exists sweepLate later, the sweep must handle the
+// entry. The deadline is zero for an entry that may stay.
 func (s *Stream) Deadline(e entry.Entry, subject string, stored time.Time) time.Time {
 	switch e.Kind {
 	case entry.Set:
@@ -140,7 +140,7 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 
 // Firing returns the entry to store when a timer is due. That entry records the firing and, for a series, sets the next
 // round, if there is one. If a missed round does not fire, the entry only sets the next round. If such a round is the
-// last one, Firing returns nil: the timer is settled.
+// last of its series, Firing returns nil: the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
 	a.firing = lastFiring
 	t := a.pending(r)
@@ -179,7 +179,7 @@ func (a *Alarm) ContinueFiring(state timer.State) message.Request {
 	return e.Fired()
 }
 
-// HasOutcome reports whether an entry must record the outcome of a timer before its entries are removed.
+// HasOutcome reports whether an entry must record the timer's outcome before the other entries are removed.
 func (s *Stream) HasOutcome(a *Alarm) bool {
 	return s.history(a.Subject) > 0 && !a.OnlyEntry && a.Outcome != ""
 }

@@ -25,7 +25,7 @@ const (
 type Sweep struct {
 	nextAt  time.Time // the earliest time of the next pass, by this host's clock; zero until the first pass has ended
 	running bool
-	// earliest is the earliest deadline of the entries that the previous pass has postponed, and of the entries that the
+	// earliest is the earliest deadline of the entries that the latest pass has postponed, and of the entries that the
 	// lane has read after that pass began. It is zero if there are no such entries.
 	earliest leader.Time
 }
@@ -54,7 +54,7 @@ func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Du
 	return max(s.nextAt.Sub(local), s.earliest.Add(sweepLate).Sub(now)), true
 }
 
-// Begin records that a pass begins. The pass must look for timers that were due at the cutoff or earlier.
+// Begin records that a pass begins. The pass must handle the entries whose deadline is the cutoff or earlier.
 func (s *Sweep) Begin(now leader.Time) (cutoff time.Time) {
 	s.running, s.earliest = true, leader.Time{}
 	return now.Add(-sweepLate).Stamp()

@@ -45,7 +45,8 @@ func get(h message.Header, name string) string {
 }
 
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
-// order of checks. Stream is the name of the stream that answers. The rules determine the allowed targets.
+// order of checks. Stream is the only stream that a request may expect (Nats-Expected-Stream). The rules determine the
+// allowed targets.
 func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
 	c := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if r.Undecodable {
@@ -87,7 +88,7 @@ func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now t
 	return c, nil
 }
 
-// parseConditions reads the request's conditions on the stream, and refuses batches and counters.
+// parseConditions reads the Nats-Expected headers and the message id, and refuses batches and counters.
 func (c *Change) parseConditions(stream string, r message.Incoming) *Refusal {
 	if len(r.Header[headerBatch]) > 0 {
 		return &noBatches
@@ -109,7 +110,7 @@ func (c *Change) parseConditions(stream string, r message.Incoming) *Refusal {
 	case seq != "":
 		n, err := strconv.ParseUint(seq, 10, 63)
 		if err != nil {
-			n = math.MaxUint64 // the server takes an invalid number for a sequence that no message has
+			n = math.MaxUint64 // as with the server, an invalid number never matches
 		}
 		c.Expected = &n
 	}

@@ -80,7 +80,7 @@ func (s Store) checkStorable(ctx context.Context, c Change) *Refusal {
 	return nil
 }
 
-// attempt is the state of carrying out one change.
+// attempt carries out one change.
 type attempt struct {
 	Store
 	Change
@@ -170,7 +170,8 @@ type subjectState struct {
 	msgID             string    // the client's Nats-Msg-Id; empty if unknown
 }
 
-// subjectStateOf returns the state that the last entry represents. ok is false if the entry's key is unknown.
+// subjectStateOf returns the state that the last entry represents. ok is false if the entry is sealed with an unknown
+// key.
 func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 	if found.NoEntry {
 		return subjectState{}, true

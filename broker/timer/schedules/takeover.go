@@ -164,7 +164,7 @@ func (t *transfer) deleteEnded(ctx context.Context) (bool, error) {
 	st, ok := subjectStateOf(found)
 	t.exists = ok && st.pendingGeneration > 0 && st.token != t.change.Schedule.Token
 	if !ok || st.pendingGeneration > 0 || !st.setAt.After(t.request.At) || strings.HasPrefix(st.token, takeOverPrefix) {
-		return false, nil // without ok, the key of the entry is unknown, and move will not store the schedule
+		return false, nil // without ok, the entry is sealed with an unknown key, and move stores nothing
 	}
 	if !t.DryRun {
 		err = t.delete(ctx)

@@ -35,7 +35,7 @@ type TimerBody struct {
 // request about one timer with dry_run is refused.
 type SelectionBody struct {
 	By     string `json:"by,omitempty"`     // shift: added to the due times, as in 5m or -5m
-	Target string `json:"target,omitempty"` // a pattern of targets, which begins with the target tokens in the subject
+	Target string `json:"target,omitempty"` // a pattern of targets; it begins with the target tokens of the subject
 	store.Filter
 	store.Page
 	DryRun bool `json:"dry_run,omitempty"`

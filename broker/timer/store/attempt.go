@@ -132,7 +132,7 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 }
 
 // read reads the last entry of the subject from the leader. If another client has published over a decisive entry, read
-// reads the decisive entry, which directly follows the generation to change.
+// reads the decisive entry, which directly follows the generation that it replaced.
 func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
 	defer cancel()

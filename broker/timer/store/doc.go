@@ -25,8 +25,8 @@
 // The stream's leader stamps stored messages. So its clock (Timers.Now) decides about the due time of a moved round,
 // the lifetime of a schedule, and the maximum delay. This host's clock may be wrong. It only measures durations, stamps
 // answers for people, and checks a Set before its publish: a client that may publish a timer may lack the permission to
-// ask the leader. If a round moves to a delay from now, the leader is asked during the request: a time that Now
-// computes from an earlier answer may be too late, by at most the round trip of that answer.
+// ask the leader. If a client moves a round to a delay from now, Timers asks the leader during the request: a time that
+// Now computes from an earlier answer may be too late, by at most the round trip of that answer.
 //
 // # Operations
 //

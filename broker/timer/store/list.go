@@ -34,7 +34,7 @@ const (
 // Filter selects timers.
 type Filter struct {
 	Targets []string      `json:"-"`             // patterns of targets, also of schedules' targets; empty for all
-	Prefix  string        `json:"-"`             // prefix of timers' targets and of schedules' subjects; empty for all
+	Prefix  string        `json:"-"`             // first tokens of timers' targets and schedules' subjects; empty for all
 	Key     string        `json:"key,omitempty"` // pattern of keys or schedule names; * for any characters; empty for all
 	DueFrom time.Time     `json:"due_from,omitzero"`
 	DueTo   time.Time     `json:"due_to,omitzero"` // exclusive
@@ -45,7 +45,7 @@ type Filter struct {
 	Set       string `json:"set,omitempty"`       // only timers with this Delay-Owner; empty for all
 }
 
-// Page is the beginning of a page, and its maximum length.
+// Page has the bounds of a page.
 type Page struct {
 	Start uint64 `json:"after,omitempty"` // the page begins above it: Listing.Next of the previous page; zero for none
 	UpTo  uint64 `json:"up_to,omitempty"` // the maximum sequence of an entry; zero for the end of the stream
@@ -223,10 +223,10 @@ func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) e
 	return err
 }
 
-// currentRow returns the row if its entry is still the last one; replaced entries stay in the stream until a broker
-// removes them. With f.Recurring, currentRow returns the row of the last entry, if that entry is above upTo and matches
-// the filter. For any other replaced entry, currentRow returns nil. Without a later entry, Entries.Next is cheap: the
-// server answers from an index, and sends no body.
+// currentRow returns the row if its entry is still the last one of its subject; replaced entries stay in the stream
+// until a broker removes them. With f.Recurring, currentRow returns the row of the last entry, if that entry is above
+// upTo and matches the filter. For any other replaced entry, currentRow returns nil. Without a later entry,
+// Entries.Next is cheap: the server answers from an index, and sends no body.
 func (t *Timers) currentRow(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:
