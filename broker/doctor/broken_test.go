@@ -76,13 +76,13 @@ func TestDoctorOnBrokers(t *testing.T) {
 			set: func(sc *scene) {
 				sc.launch(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 				time.Sleep(time.Minute)
-			}}, "rights", Critical, " was refused on its read connection: Publish to $JS.API.CONSUMER.CREATE.DELAY_5s.*",
+			}}, "rights", Critical, " were refused on its read connection: Publish to $JS.API.CONSUMER.CREATE.DELAY_5s.*",
 			"grant these subjects to the user of that connection"},
 		{situation{name: "a broker that may not write", rights: natstest.DenyPublish("delaysys.hop.>"), set: func(sc *scene) {
 			sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 			sc.publish(3, "delayin.10m.orders.x")
 			time.Sleep(time.Minute)
-		}}, "rights", Critical, " was refused on its write connection: Publish to delaysys.hop.5m.orders.x",
+		}}, "rights", Critical, " were refused on its write connection: Publish to delaysys.hop.5m.orders.x",
 			"grant these subjects to the user of that connection"},
 		{situation{name: "a broker that is stuck", set: func(sc *scene) {
 			sc.serve()

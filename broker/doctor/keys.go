@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// maxCounted is the maximum number of messages that countKeys reads from each stream. It reads the messages that were
-// stored first: a key that seals no new messages has sealed those, if any.
+// maxCounted is the maximum number of messages that countKeys reads from each stream. It reads the oldest messages,
+// because a key that only verifies seals now has sealed older messages than the first key.
 const maxCounted = 100_000
 
 // sealCount has the numbers of sealed messages in a stream.
@@ -27,7 +27,7 @@ func (i gatherer) countKeys(ctx context.Context, found []streams.Spec) (counts [
 		return nil
 	}
 	for _, s := range found {
-		// The intake has no sealed messages. Each instance that starts seals the table of owners with the first key.
+		// The intake has no sealed messages. An instance that starts seals the table of owners anew.
 		if s.MarksErr != nil || s.Kind == streams.Intake || s.Kind == streams.Owners {
 			continue
 		}

@@ -50,7 +50,7 @@ func checkRights(f Facts) []Finding {
 	case f.user == nil:
 		findings = finding(Fine, "", "no request of doctor was refused; the server does not report the user's permissions")
 	default:
-		findings = finding(Fine, "", "all permissions that the broker needs; targets not checked")
+		findings = finding(Fine, "", "the user has all permissions that the broker needs; targets not checked")
 	}
 	if len(unanswerable) > 0 && len(refusals) == 0 {
 		findings = append(findings, finding(Warn,
@@ -118,7 +118,7 @@ func (f Facts) checkInstances() []Finding {
 		}
 		for _, link := range slices.Sorted(maps.Keys(refusals)) {
 			findings = append(findings, finding(Critical, "grant these subjects to the user of that connection",
-				"%s was refused on its %s connection: %s", text.Printable(a.Instance, maxDetail),
+				"operations of %s were refused on its %s connection: %s", text.Printable(a.Instance, maxDetail),
 				text.Printable(link, maxDetail), text.Printable(text.ShortList(patterns(refusals[link])), maxRights))...)
 		}
 	}

@@ -13,19 +13,19 @@ const (
 	// backlogWait is the time for which due messages wait for messages that are due earlier, first for those of all
 	// lanes, then for those of their own lane: see backlog.
 	backlogWait = time.Second
-	// answerWait is the maximum time for which a lane whose memory is full waits for the answers to its publishes. Most
-	// targets answer within a few milliseconds. A silent target would keep the lane full for five seconds.
+	// answerWait is the maximum time for which a lane whose memory is full waits for answers. Most targets answer within a
+	// few milliseconds. A silent target would keep the lane full for five seconds.
 	answerWait = 250 * time.Millisecond
 )
 
 // backlog keeps the order of a lane after an outage. It sends overdue messages by due time, the earliest first:
 //
-//   - Within a level or a retry lane, any number of messages is in order. Usually, a message is stored in the lane at
-//     least the lane's delay, less the lookahead, before it is due. So if the latest message that was read was stored
-//     at t, every message that is due before t plus the delay, less the lookahead, has been read. Only such messages
-//     are sent, unless the memory is full. The order does not hold for messages from a crowded intake (holdOrSpill),
-//     messages that were due when they moved to their home (rates.go), and messages whose wait in a retry lane is
-//     shorter than the lane's delay (deferStep).
+//   - In a level or a retry lane, all overdue messages are in order, however many they are. Usually, a message is
+//     stored in the lane at least the lane's delay, less the lookahead, before it is due. So if the latest message that
+//     was read was stored at t, every message that is due before t plus the delay, less the lookahead, has been read.
+//     Only such messages are sent, unless the memory is full. The order does not hold for messages from a crowded
+//     intake (holdOrSpill), messages that were due when they moved to their home (rates.go), and messages whose wait in
+//     a retry lane is shorter than the lane's delay (deferStep).
 //   - A lane without a delay, such as the intake, may have messages with any due times, in any order. Only the messages
 //     that the worker reads before it sends the first message are in order. These are as many as fit into memory
 //     (Config.HoldMessages and HoldBytes), and as the worker reads within backlogWait.
@@ -38,7 +38,7 @@ const (
 // difference of the two leaders' clocks. A refused message arrives later, after its retry. A message to a slow target
 // also arrives later, if the deliverer returns the message, and the worker stores it in a retry lane.
 //
-// The backlog opens in three cases: a worker begins, no message could be sent, or a long overdue message is read. While
+// The backlog opens in three cases: a worker begins, no message can be sent, or a long overdue message is read. While
 // the backlog is open, all due messages wait on the wheel, which orders them. The backlog closes in three cases:
 //
 //   - The worker has read all overdue messages, and either none was long overdue, or all due messages are sent.
@@ -57,7 +57,7 @@ type backlog struct {
 	waitStart     time.Time        // local; the start of the present backlogWait; zero while no message can be sent
 	sendableSince leader.Time      // when messages became sendable
 	fullSince     time.Time        // local; when the full lane began to wait for answers; zero while it does not wait
-	slowAnswers   int              // number of unanswered publishes for which the lane no longer waits
+	slowAnswers   int              // number of answers for which the lane no longer waits
 }
 
 func newBacklog(m *watermark, wake func()) *backlog { return &backlog{watermark: m, wake: wake} }

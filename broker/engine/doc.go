@@ -8,6 +8,7 @@
 //	intake    the lane of delay 0, for delays that match no level
 //	timers    the lane of named timers, which clients can replace and cancel; see package timer
 //	marker    the placeholder of a timer in a level, without the timer's body
+//	entry     a message in DELAY_TIMERS, such as a set, or a firing: the record that a due timer fires
 //	arrived   a message has arrived when another stream has stored it, or its target has it
 //	flight    a message in memory, from its read until it has arrived
 //	step      the next action on a flight: hold, hop, fire, retry, …
@@ -105,7 +106,7 @@
 //     package deliver). The marker of a timer is also removed when the timer is replaced, cancelled or settled. In all
 //     other cases the message stays in its lane.
 //   - A message hops from a level to another level only when the delay of its level, less the lookahead of 50 ms, has
-//     passed. The lookahead is far below the smallest level, so no message circles. A message that is due earlier,
+//     passed. The lookahead is far below the smallest level, so no message circles. A message that is due before that,
 //     because the intake was crowded, fires when it is due, or moves to the home of its rate then.
 //   - The due time travels with the message. Any ladder may continue a chain of hops that another ladder began, so
 //     levels may be added and removed.
@@ -122,11 +123,11 @@
 //     the pause, and the worker decides about them again.
 //   - One instance sends all messages of a bucket that has a rate, and reserves a send time for each: see rates.go.
 //     PROTOCOL.md lists the exceptions under "Limits".
-//   - An attempt counts when a retry lane, or the stream of dead letters, has stored the message with the attempt. If
-//     that stream refuses the message, the attempt does not count. A target's stream that is at a limit of its own
-//     (10077) has refused. A limit of the account or the server is no refusal by the target. A stream that should
-//     acknowledge a delivery, and does not answer, has not refused; three such silences in a row count as one refusal.
-//     A service that does not reply in time has refused.
+//   - An attempt counts when a retry lane, or the stream of dead letters, has stored the message with the new number of
+//     attempts. If that stream refuses the message, the attempt does not count. A target's stream that is at a limit of
+//     its own (10077) has refused. A limit of the account or the server is no refusal by the target. A stream that
+//     should acknowledge a delivery, and does not answer, has not refused; three such silences in a row count as one
+//     refusal. A service that does not reply in time has refused.
 //   - Every hop of a message has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after the worker
 //     has read the stored message, and only if that message is ours. Otherwise the message is published under an
 //     unguessable id.

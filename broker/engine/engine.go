@@ -83,7 +83,7 @@ func New(cfg Config) *Engine {
 }
 
 // Run runs the loops until ctx ends. Then it waits for outstanding answers, and commits the lanes, so that the next
-// owners repeat no delivery. Run must be called only once. Its error joins the errors of the lanes at the end:
+// owners repeat no delivery. Run must be called only once. Its error joins the errors with which the lanes ended:
 // ErrGrace, and the errors of failed final commits and of failed releases of leases.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
 	e.Services, e.budget = s, newBudget(e.Settings.HoldBytes, len(lanes))
