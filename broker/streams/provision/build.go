@@ -61,7 +61,7 @@ func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec
 	provisioner.OnSuccess = func(m map[string]*jetstream.StreamInfo) { infos = m }
 	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
 	if mayReduce && tooFewServers(err) {
-		b.log.Warn("JetStream has no room for three copies of a stream: creating streams with one copy. "+
+		b.log.Warn("JetStream runs on too few servers for three copies of a stream: creating streams with one copy. "+
 			"Set DELAY_STREAM_REPLICAS to change this", "err", err)
 		found, drift, err = provisioner.Provision(ctx, b.specs(maxPayload, 1))
 	}

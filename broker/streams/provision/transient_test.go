@@ -36,3 +36,25 @@ func TestTransient(t *testing.T) {
 		}
 	}
 }
+
+// TestTooFewServers: streams get one copy only if the cluster has too few servers. A full or an offline server is no
+// reason.
+func TestTooFewServers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code        jetstream.ErrorCode
+		description string
+		want        bool
+	}{
+		{jsapi.CodeNoReplicas, "replicas > 1 not supported in non-clustered mode", true},
+		{jsapi.CodeNoPeers, "no suitable peers for placement", true},
+		{jsapi.CodeNoPeers, "no suitable peers for placement, peer offline", false},
+		{jsapi.CodeNoPeers, "no suitable peers for placement, insufficient storage", false},
+		{10052, "subjects overlap with an existing stream", false},
+	} {
+		err := &jetstream.APIError{Code: 400, ErrorCode: c.code, Description: c.description}
+		if got := tooFewServers(err); got != c.want {
+			t.Errorf("%s: got %t, want %t", c.description, got, c.want)
+		}
+	}
+}
