@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,11 +40,12 @@ func (c *Client) Arrivals(stream string) []Arrival {
 	s := c.Stream(stream)
 	var all []Arrival
 	state := s.CachedInfo().State
-	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+	for seq := max(state.FirstSeq, 1); seq <= state.LastSeq; seq++ { // an empty stream may have zero for both
 		m, err := s.GetMsg(context.Background(), seq)
-		if err != nil {
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue // deleted
 		}
+		natstest.NoError(c.T, err)
 		all = append(all, newArrival(m.Time, m.Subject, m.Header, m.Data))
 	}
 	return all
@@ -88,7 +90,8 @@ func (c *Client) CheckEmpty() {
 // CheckEmptyBut is like CheckEmpty, but ignores some streams.
 func (c *Client) CheckEmptyBut(streams ...string) {
 	c.T.Helper()
-	for info := range c.JS.ListStreams(context.Background()).Info() {
+	list := c.JS.ListStreams(context.Background())
+	for info := range list.Info() {
 		name, kind := info.Config.Name, info.Config.Metadata["delaybroker.kind"]
 		if kind == "" || kind == "owners" || slices.Contains(streams, name) {
 			continue
@@ -101,6 +104,7 @@ func (c *Client) CheckEmptyBut(streams ...string) {
 			c.T.Errorf("%s still holds %d messages", name, n)
 		}
 	}
+	natstest.NoError(c.T, list.Err())
 }
 
 // Waiting returns the number of messages that wait in a stream. In the stream of paused messages, it counts neither the

@@ -70,11 +70,11 @@ func sortRows(t *testing.T, browser context.Context, c *scene) {
 // choice.
 func timeZone(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timer?key=order-5&target=orders.remind", 1280, 900, "light")
-	b.run(emulation.SetTimezoneOverride("America/New_York"), chromedp.Reload())
+	b.run(emulation.SetTimezoneOverride("America/Bogota"), chromedp.Reload())
 	b.until(`document.querySelector("dl time")`)
 	due := func() string { return value[string](b, `document.querySelector("dl time").textContent`) }
 	if got := due(); !strings.Contains(got, " -05:00 (in ") {
-		t.Errorf("in New York, got the due time %s, want the offset -05:00", got)
+		t.Errorf("in Bogota, got the due time %s, want the offset -05:00", got)
 	}
 	b.press("header", "UTC")
 	b.until(`document.querySelector("dl time").textContent.includes(" UTC (in ")`)

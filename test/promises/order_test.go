@@ -27,8 +27,9 @@ func TestOldestDueFirstWithinASecond(t *testing.T) {
 		}
 		a.Replace()
 		time.Sleep(time.Minute)
-		last := ""
-		for _, m := range c.Arrivals("ORDERS") {
+		arrivals, last := c.Arrivals("ORDERS"), ""
+		harness.CheckCount(t, arrivals, 30)
+		for _, m := range arrivals {
 			if m.Body < last {
 				t.Errorf("%s arrived after %s", m.Body, last)
 			}

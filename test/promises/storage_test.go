@@ -223,7 +223,9 @@ func TestTargetHasNoRoom(t *testing.T) {
 		memory.Reach()
 		checkFull(c, memory)
 		time.Sleep(outage)
-		for _, m := range c.Arrivals("DELAY_RETRY_30s") {
+		retrying := c.Arrivals("DELAY_RETRY_30s")
+		harness.CheckCount(t, retrying, count)
+		for _, m := range retrying {
 			why, refusals := m.Header.Get(message.HeaderDeferred), m.Header.Get(message.HeaderAttempts)
 			if !strings.HasPrefix(why, "JetStream has no room: ") || refusals != "" {
 				t.Errorf("a message waits because of %q after %q refusals, want lack of room and no refusal", why, refusals)

@@ -294,7 +294,7 @@ func TestSchedulesFlood(t *testing.T) {
 				t.Errorf("refused: %s", a.Body)
 			}
 		}
-		if len(stored)+refused != n || len(stored) == 0 {
+		if len(stored)+refused != n || len(stored) == 0 || refused == 0 {
 			t.Errorf("%d stored and %d refused of %d", len(stored), refused, n)
 		}
 	})

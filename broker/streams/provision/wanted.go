@@ -98,8 +98,8 @@ func (s Streams) clientSubjects(token string) []string {
 }
 
 // tooFewServers reports whether the server refused a stream because of its number of copies. The broker may connect to
-// a cluster although JetStream, behind a leaf node, runs on a single server. A lack of storage does not count, because a
-// single copy would make accepted messages less durable than the operator expects.
+// a cluster although JetStream, behind a leaf node, runs on a single server. A lack of storage does not count, because
+// a single copy would make accepted messages less durable than the operator expects.
 func tooFewServers(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && !isTransient(err) && (apiErr.ErrorCode == jsapi.CodeNoReplicas ||
