@@ -20,8 +20,8 @@
 //
 // # Bounds
 //
-// The service has two queues. One has the requests about one timer, and up to 64 workers. The other has the requests
-// that list or change many timers or read all lanes, and four workers.
+// The service has two queues. One is for requests about one timer, and has up to 64 workers. The other is for requests
+// that list or change many timers, or read all lanes, and has four workers.
 //
 // A tenant is the first token of the targets. A tenant may occupy at most three quarters of the workers of the first
 // queue, and one worker of the second. Tenants with waiting requests take turns, with one request each. If a queue is

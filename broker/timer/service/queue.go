@@ -23,7 +23,7 @@ type queue struct {
 	mu      sync.Mutex // guards the fields below
 	change  *sync.Cond // signals a new turn, and the close of the queue
 	tenants map[string]*tenant
-	turns   []*tenant // tenants with a waiting request and room in their share; the first is next
+	turns   []*tenant // tenants that have a waiting request, and have not reached share; the first is next
 	waiting int       // the number of waiting requests of all tenants
 	closed  bool
 }
@@ -32,8 +32,8 @@ type queue struct {
 type tenant struct {
 	name    string
 	waiting []request
-	working int
-	inTurns bool
+	working int  // the number of requests that workers carry out
+	inTurns bool // queue.turns has the tenant
 }
 
 func newQueue(maxWaiting, share int) *queue {
@@ -75,7 +75,7 @@ func (q *queue) put(r request) (refused request, full bool) {
 	return refused, full
 }
 
-// giveTurn appends a tenant to the turns, if the tenant has a waiting request and room in its share.
+// giveTurn appends a tenant to the turns, if the tenant has a waiting request, and has not reached share.
 func (q *queue) giveTurn(t *tenant) {
 	if !t.inTurns && len(t.waiting) > 0 && t.working < q.share {
 		t.inTurns = true
@@ -110,7 +110,7 @@ func (q *queue) take() (r request, ok bool) {
 	return r, true
 }
 
-// done ends a request that take returned, so its tenant has room in its share.
+// done ends a request that take returned. After that, the tenant may have a turn.
 func (q *queue) done(r request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

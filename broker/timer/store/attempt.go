@@ -52,16 +52,16 @@ type Attempt struct {
 	ReadTimeout time.Duration // the timeout of one read
 
 	State timer.State // the state that the latest read returned
-	Doubt timer.Doubt
+	Doubt timer.Doubt // the publishes that the stream has not answered
 
-	mayBeStored bool   // a publish is in doubt, or was refused by a leader that may be deposed
+	mayBeStored bool   // a publish was not answered, or was refused by a leader that may be deposed
 	expected    uint64 // the generation that the latest such publish expected
 }
 
 // Run carries out the change until its outcome is certain, or ctx ends. An error of a rule ends the attempt. A missing
-// stream ends it with a *Refusal, unless a publish is in doubt. If ctx ends after a publish that may be stored, Run
-// returns nil; otherwise it returns the latest failure, or nil if there was none. If publishFirst is set, the first
-// publish comes before the first read.
+// stream ends it with a *Refusal, unless an earlier publish was not answered. If ctx ends after a publish that may be
+// stored, Run returns nil; otherwise it returns the latest failure, or nil if there was none. If publishFirst is set,
+// the first publish comes before the first read.
 func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error {
 	if publishFirst {
 		if done, err := a.publish(ctx, rules, a.Generation); done {

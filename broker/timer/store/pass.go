@@ -16,8 +16,9 @@ type pass struct {
 	timersOnly bool // skip schedules, which another pass contains
 }
 
-// passes returns the scans that find all entries that f may match. A filter for one key reads only the entries of that
-// key. The subject of a schedule does not contain its target: a filter for targets reads the headers of all schedules.
+// passes returns the scans that find all entries that f may match. If f.Key is a key and no pattern, they read only the
+// entries of that key. The subject of a schedule does not contain its target: with f.Targets, a scan reads the headers
+// of all schedules.
 func (f Filter) passes(names message.Names) (all []pass) {
 	if subject, ok := message.ParseScheduleName(f.Key); ok && !strings.Contains(f.Key, "*") {
 		below := f.Prefix == "" || strings.HasPrefix(subject+".", f.Prefix+".")
