@@ -72,7 +72,7 @@
 // DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
 //
 // If NATS does not permit the broker to publish to a subject, the target seems silent. The server reports the refusal
-// separately, and possibly later: see NoteError.
+// to the error handler of the connection: see NoteError.
 //
 // # Lateness
 //
@@ -95,25 +95,25 @@
 // without outstanding messages has room for one message of any size. Beyond that, a group may take at most an eighth of
 // the part of the window that no other group uses. The groups with the same first token, together, may take at most a
 // quarter of the part that no group outside them uses. So a group that answers has room even if many other groups are
-// silent, unless one message of each of them fills the window.
+// silent, unless the silent groups fill the window with one message each.
 //
-// A fast group (see below) has the large share: half of the part of the window that no other group uses. While a group
-// is under pressure, the deliverer judges the group four times a second. A group that was fast since the last judgement
-// gets the large share, and keeps it while the group answers and has room. A group that falls silent has the ordinary
-// share from the next judgement on. Until the outstanding messages of that group time out, the other groups share the
+// While a group is under pressure, the deliverer judges the group four times a second. A group that was fast (see
+// below) since the last judgement gets the large share: half of the part of the window that no other group uses. The
+// group keeps the large share as long as it answers and has room. A group that falls silent has the ordinary share, an
+// eighth, from the next judgement on. Until the outstanding messages of that group time out, the other groups share the
 // rest of the window.
 //
 // If a group has no room for a message, the message waits, or is given back. A group is fast if it takes at least 2,000
-// messages a second, or at least 8 MiB a second. If a quarter of the window is more than 8 MiB, that quarter replaces
-// the 8 MiB. Any number of messages may wait for a fast group, so one healthy target can use the whole throughput of
-// the broker. If a group was judged and is not fast, the deliverer gives back the messages that the group would not
-// take within three seconds. It also gives messages back if otherwise the waiting and the outstanding messages of the
-// group would be more than a quarter of the window. The outcome of these messages is Stalled, with the time at which
-// the group should have room. These messages come again from a retry lane. A group that does not answer in its first
-// quarter of a second under pressure counts as silent. So does a group whose average rate has fallen below one message
-// a second. Messages given back from a silent group come again after twice the time of the silence, but at the earliest
-// after a second and at the latest after half a minute. So a slow group is kept busy, and a silent group is limited to
-// its ordinary share.
+// messages a second, or at least 8 MiB a second. If a quarter of the window's bytes is more than 8 MiB, that quarter
+// replaces the 8 MiB. Any number of messages may wait for a fast group, so one healthy target can use the whole
+// throughput of the broker. If a group was judged and is not fast, the deliverer gives back the messages that the group
+// would not take within three seconds. It also gives messages back if otherwise the waiting and the outstanding
+// messages of the group would be more than a quarter of the window. The outcome of these messages is Stalled, with the
+// time at which the group should have room. These messages come again from a retry lane. A group that does not answer
+// in its first quarter of a second under pressure counts as silent. So does a group whose average rate has fallen below
+// one message a second. Messages given back from a silent group come again after twice the time of the silence, but at
+// the earliest after a second and at the latest after half a minute. So a slow group is kept busy, and a silent group
+// is limited to its ordinary share.
 //
 // The deliverer needs a second to distinguish a slow group from a fast group. In that second, a flood of messages for
 // the group may fill the memory of the lane from which they come, and so stop the lane. The judgement is kept until the
@@ -121,7 +121,7 @@
 // lane is read in order: floods for four silent groups and a slow one stop the lane for about two seconds.
 //
 // While Run runs, the goroutine that handles an answer sends no message: sending takes three times as long as handling
-// an answer. When one goroutine did both, 100,000 messages for one target that were due at the same time took a tenth
+// an answer. When one goroutine did both, 100,000 messages for one target that were due at the same time took 10 %
 // longer.
 //
 // The messages for one target are sent in the order of the calls of Deliver. So when the stream of a target becomes
@@ -140,13 +140,13 @@
 //   - Groups of the first token only. All targets in "prod.>" would wait for the slowest service in "prod.>".
 //   - To give back messages only for a silent target. A target that takes 1,000 messages a second filled its lane for
 //     as long as its flood lasted.
-//   - To give back messages above the share immediately. A burst for one fast target became slower, because each
-//     message that comes again costs two more hops.
-//   - To give back messages only while another group is slow. The first burst of a fast group came a second late and
-//     out of order, as long as any other group was silent.
+//   - To give back immediately each message for which its group has no room. A burst for one fast target became slower,
+//     because each message that comes again costs two more hops.
+//   - To give back messages only while another group is slow or silent. During such a time, the first burst of a fast
+//     group came a second late and out of order.
 //   - The large share for all groups. A group that has never answered would hold half of the window for five seconds.
 //   - New turns after a halt. The messages that had missed their turns got the next free turns, behind messages that
 //     were accepted later. Each further halt mixed the order more.
-//   - To judge groups earlier. A stream on three distant servers under load takes a tenth of a second for its first
-//     answer, and would have counted as silent.
+//   - To judge a group before 250 ms of pressure. A stream on three distant servers under load takes a tenth of a
+//     second for its first answer, and would have counted as silent.
 package deliver

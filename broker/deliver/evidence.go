@@ -26,14 +26,14 @@ const (
 // are zero.
 type evidence struct {
 	mode    message.Mode
-	timeout time.Duration // timeout of the answer
+	timeout time.Duration // how long the inbox waits for an answer
 
 	// Exactly one of answer and err is not nil, as in acks.Func.
 	answer *nats.Msg
 	err    error
 
-	// at is the time of the delivery, if the verdict is Delivered: the time of the answer or, without an answer,
-	// delivery.arrivedBy.
+	// at is the time of the delivery, if the verdict is Delivered: the time of the answer or, at a silence, the time at
+	// which the server confirmed that it took the message. At a timeout, at is the time of the ignored answer.
 	at time.Time
 
 	// For an answer.
@@ -45,16 +45,16 @@ type evidence struct {
 	// For a silence, and for a timeout.
 	forbidden    bool         // since this delivery was sent, the server has refused a publish to the target
 	unattributed bool         // the server has refused a publish, and NoteError was not called with the refusal yet
-	acknowledges bool         // in mode auto: a stream is known to acknowledge for the target
-	listenerKind listenerKind // in mode auto: the kind of stream on the target, if acknowledges is false
+	acknowledges bool         // in mode auto: a stream recently acknowledged there, or a listed stream does
+	listenerKind listenerKind // in mode auto, if acknowledges is false: the kind of stream on the target
 	unlistedAcks bool         // in mode auto: an unlisted stream recently acknowledged for the target's group
 
-	// In mode request. After a timeout, the claim is that of an earlier answer, which was ignored.
+	// In mode request: the claim of the answer or, at a timeout, of the ignored answer.
 	claim claim
 }
 
-// claim reports whether the stream that an acknowledgement names listens on the target. A service may reply with its
-// own JSON, which has the same fields as an acknowledgement.
+// claim says whether the stream that an acknowledgement names listens on the target. A service may reply with JSON of
+// its own that looks like an acknowledgement.
 type claim uint8
 
 const (
@@ -83,7 +83,7 @@ func decided(r Result) verdict { return verdict{result: r} }
 //
 // The server reports a refused publish as an error of the connection. The report arrives before the server's answer to
 // the flush that confirms the publish, but nats.go may call the error handler, and so NoteError, after that answer. So
-// no silence counts while the connection has received a refusal for which NoteError was not called yet.
+// judge waits while the connection has received a refusal for which NoteError was not called yet.
 func judge(e evidence) verdict {
 	switch {
 	case e.forbidden && (e.silent() || e.timedOut()):
@@ -103,8 +103,9 @@ func judge(e evidence) verdict {
 	return judgeAuto(e)
 }
 
-// judgeStream accepts only an acknowledgement or refusal by a stream, or a refusal by the server. It ignores all other
-// answers.
+// judgeStream decides by an acknowledgement or refusal of a stream, or by a refusal of the server. It ignores all other
+// answers, and an acknowledgement of one of the broker's own streams: a subscriber of the target may have requested a
+// delay with the delivery's reply subject.
 func judgeStream(e evidence) verdict {
 	switch {
 	case e.err != nil:
@@ -118,13 +119,12 @@ func judgeStream(e evidence) verdict {
 }
 
 // namesOtherStream reports whether the answer names another stream than the stream that is known to listen on the
-// target. A subscriber of the target may publish such an answer to the reply subject. A subscriber can also request a
-// delay with this reply subject. Then one of the broker's own streams acknowledges there: see ownStream.
+// target. A subscriber of the target may publish such an answer to the reply subject.
 func (e evidence) namesOtherStream() bool {
 	return e.listener != nil && e.ack.Stream != "" && e.ack.Stream != e.listener.name
 }
 
-// judgeCore accepts silence, and every answer except the report that nobody listens.
+// judgeCore counts silence as a delivery, and every answer except the report that nobody listens.
 func judgeCore(e evidence) verdict {
 	switch {
 	case e.err != nil && !e.silent():
@@ -144,8 +144,9 @@ const (
 	serviceErrorCode = "Nats-Service-Error-Code"
 )
 
-// judgeService accepts every reply of a service, unless the reply reports an error. It ignores an acknowledgement by a
-// stream on the target. If the streams are not known yet, it decides about an acknowledgement at the timeout.
+// judgeService counts every reply of a service as a delivery, unless the reply reports an error. It ignores an
+// acknowledgement by a stream on the target. If the streams are not known yet, it decides about an acknowledgement at
+// the timeout.
 func judgeService(e evidence) verdict {
 	switch {
 	case e.timedOut() && e.claim == refuted:
@@ -171,8 +172,8 @@ func judgeService(e evidence) verdict {
 	return decided(Result{Outcome: Delivered})
 }
 
-// judgeAuto judges answers and timeouts as in mode stream. It accepts silence under the conditions in "Evidence" of the
-// package documentation.
+// judgeAuto judges answers and timeouts as in mode stream. It counts silence as a delivery under the conditions in
+// "Evidence" of the package documentation.
 func judgeAuto(e evidence) verdict {
 	switch {
 	case !e.silent():

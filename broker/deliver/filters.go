@@ -5,7 +5,7 @@ import "strings"
 // listener is the stream that listens on a subject.
 type listener struct {
 	name string
-	acks bool // the stream acknowledges
+	acks bool // the stream acknowledges: its configuration lacks no_ack
 }
 
 // filters finds the stream that listens on a subject. It is the root, or another node, of a tree of filters. A filter

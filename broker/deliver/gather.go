@@ -56,7 +56,7 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 func (d *Deliverer) gatherSilence(dl *delivery, e *evidence, now time.Time) {
 	e.forbidden, e.unattributed = d.publishRefused(dl)
 	switch dl.mode {
-	case message.ModeStream, message.ModeCore: // the verdict does not depend on the stream
+	case message.ModeStream, message.ModeCore: // the verdict does not depend on who listens
 	case message.ModeRequest:
 		if s := d.lookup.snapshot.Load(); dl.ignoredStream != "" && s != nil && !s.at.Before(dl.sent) {
 			e.claim = claimOf(s, dl.ignoredStream, dl.Target)

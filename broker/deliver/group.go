@@ -3,9 +3,9 @@ package deliver
 import "time"
 
 // The divisors: a group may take 1/divisor of the part of the window that no other group uses. ParentDivisor is for the
-// parent of the groups with one first token, largeDivisor for fast groups. See "Fairness" in the package documentation.
-// A fast group needs the large share. With an eighth, a stream that answers after 10 ms would be idle at times, and so
-// would core subscribers, whose silence takes 50 ms to establish.
+// parent of all groups with the same first token, largeDivisor for fast groups. See "Fairness" in the package
+// documentation. A fast group needs the large share. With an eighth, a stream that answers after 10 ms would be idle at
+// times, and so would core subscribers, whose silence takes 50 ms to establish.
 const (
 	windowDivisor = 1
 	groupDivisor  = 8

@@ -14,7 +14,7 @@ type groups struct {
 	sweepAt        int           // the minimum number of groups for the next sweep
 	pressureList   []*group      // the groups under pressure
 	pressureSignal chan struct{} // capacity 1; gets a value when a group is added to an empty pressureList
-	readyQueue     []*delivery   // deliveries that have passed all groups and are not sent yet, in the order of sending
+	readyQueue     []*delivery   // deliveries that have passed all their groups and are not sent yet, in sending order
 }
 
 // groupName identifies a group: by a stream, or by the first tokens of its targets.

@@ -41,7 +41,7 @@ type listenerKind uint8
 const (
 	kindUnknown listenerKind = iota // no valid list or lookup has shown the kind
 	kindNone                        // no listed stream listens
-	kindNoAck                       // a stream that does not acknowledge listens
+	kindNoAck                       // a stream listens that does not acknowledge
 	kindAcks                        // a stream listens that acknowledges, or is assumed to
 )
 
@@ -85,8 +85,8 @@ func (l *lookup) listenerKind(subject string, now time.Time) listenerKind {
 	return kindNone
 }
 
-// listener returns the stream that listens on a subject by the latest snapshot, or nil if there is none. Without a
-// snapshot younger than snapshotValidity, it returns nil. It requests no list.
+// listener returns the stream that listens on a subject according to the latest snapshot, or nil if there is none.
+// Without a snapshot younger than snapshotValidity, it returns nil. It requests no list.
 func (l *lookup) listener(subject string, now time.Time) *listener {
 	if s := l.snapshot.Load(); s != nil && now.Sub(s.at) < snapshotValidity {
 		return s.listener(subject)
@@ -116,7 +116,8 @@ func (l *lookup) run(ctx context.Context) {
 				"grant STREAM.LIST if it is forbidden, or deliver to core subscribers in mode core", "err", err)
 		default:
 			if len(s.undescribedStreams) > 0 {
-				l.log.Log(slog.LevelWarn, "some streams have no leader, so the broker looks up each silent target separately; "+
+				l.log.Log(slog.LevelWarn, "the subjects of some streams without a leader are unknown, "+
+					"so the broker looks up each silent target; "+
 					"repair these streams, or deliver to core subscribers in mode core", "streams", s.undescribedStreams)
 			}
 			l.snapshot.Store(s)

@@ -9,8 +9,8 @@ const (
 	// judgeInterval is the interval at which a group under pressure is judged. It must be longer than the time until a
 	// silence counts as a delivery, which is usually less than 100 ms.
 	judgeInterval = 250 * time.Millisecond
-	// firstJudgement is the minimum time until the rates of a group that answers are valid, because the first answers of a
-	// burst come slowly.
+	// firstJudgement is the minimum length of the first slice of a group that answers. The first answers of a burst come
+	// slowly, so a shorter slice would show too low a rate.
 	firstJudgement = 4 * judgeInterval
 	// A group is fast if it takes fastRate messages a second, or if it takes fastBytes bytes a second and a whole window
 	// of bytes within fastPeriod. Any number of messages may wait for a fast group: a message that is given back costs two
@@ -27,9 +27,9 @@ const (
 	// pressureMemory is the time for which the judgement of a group is kept, counted from the time at which the group last
 	// had no room.
 	pressureMemory = time.Minute
-	// A delivery that is given back comes again when its group should have room, but at the latest after maxStall. If the
-	// group is silent, the delivery comes again after twice the time since the group's last answer, but at the earliest
-	// after minStall.
+	// A stalled delivery comes again when its group should have room, but at the latest after maxStall. If the group is
+	// silent, the delivery comes again after twice the time since the group's last answer, but at the earliest after
+	// minStall.
 	minStall = time.Second
 	maxStall = 30 * time.Second
 )
@@ -42,7 +42,7 @@ type pressure struct {
 	judged                bool      // the rates are valid: a slice has been measured
 	largeShare            bool      // the group has the large share: see measure, and largeDivisor
 	lastAnswer            time.Time // time of the group's last answer; before the first answer, the start of the pressure
-	nextRetry             time.Time // the last result of retryAt while the group was not silent
+	nextRetry             time.Time // the most recent result of retryAt for a group that is not silent
 }
 
 // noteFull notes that a group has no room, and puts the group under pressure. The window is never under pressure.

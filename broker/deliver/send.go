@@ -15,7 +15,7 @@ import (
 )
 
 // messagePool holds empty messages, each with an empty header. The client library keeps no reference to a published
-// message, so a later delivery reuses the message and its header, which takes 400 bytes.
+// message, so a later delivery reuses the message and its header. A new header would take 400 bytes.
 var messagePool = sync.Pool{New: func() any { return &nats.Msg{Header: make(nats.Header)} }}
 
 // sendWhenReady sends the deliveries in readyQueue whenever a result has made room, until ctx ends. The goroutine that
@@ -125,7 +125,7 @@ func (d *Deliverer) act(dl *delivery, v verdict, now time.Time) {
 	}
 }
 
-// finish ends a delivery: it passes the result to the caller of Deliver, and lets waiting deliveries pass.
+// finish ends a delivery: it gives the result to the caller of Deliver, and lets waiting deliveries pass.
 func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	d.mu.Lock()
 	if v.ackedBy != "" {

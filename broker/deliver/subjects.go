@@ -13,9 +13,8 @@ const (
 	maxCachedAnswers  = 1 << 16 // when the cache is full, the next answer clears it
 )
 
-// subjectLookup finds out whether a stream listens on a single subject. It is needed while a stream is undescribed: the
-// list of streams lacks the subjects of that stream, but the cluster knows them. A subjectLookup is safe for concurrent
-// use.
+// subjectLookup finds out whether a stream listens on a single subject. It is needed for a stream without a leader: the
+// list of streams lacks its subjects, but the cluster knows them. A subjectLookup is safe for concurrent use.
 type subjectLookup struct {
 	queue chan string // subjects to look up
 

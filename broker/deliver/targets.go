@@ -33,7 +33,7 @@ type target struct {
 
 	unsentDeliveries int // number of the deliveries that had to wait and are not sent yet
 
-	stream      string    // the stream that acknowledged last
+	stream      string    // the stream of the most recent acknowledgement
 	streamAt    time.Time // the time of that acknowledgement
 	forbiddenAt time.Time // when the server last refused a publish to the subject
 

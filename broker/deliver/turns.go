@@ -130,7 +130,7 @@ func (ts *targets) pace(t *target, m Message) (r Result, sendNow bool) {
 	}
 	sendAt := ts.start.Add(at + b.lag)
 	if !m.Expires.IsZero() && sendAt.After(m.Expires) {
-		return Result{Outcome: Expired, Reason: "its target's rate had no send time for it"}, false // it takes no turn
+		return Result{Outcome: Expired, Reason: "the rate of its target or key had no free turn"}, false // it takes no turn
 	}
 	if !valid {
 		b.nextFree = at + b.interval

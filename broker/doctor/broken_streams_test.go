@@ -60,7 +60,7 @@ var brokenStreams = []diagnosis{
 	}}, "streams", Critical, "DELAY_5s has a newer format, and no running broker can read it", "upgrade the brokers"},
 	{situation{name: "another program's stream has a name of the broker's", set: func(sc *scene) {
 		sc.createForeign("DELAY_5s", "something.>")
-	}}, "streams", Critical, "streams of another program have the broker's names: DELAY_5s",
+	}}, "streams", Critical, "streams of another program have the names of the broker's streams: DELAY_5s",
 		"choose another DELAY_PREFIX"},
 	{situation{name: "another stream listens on all subjects of the broker", set: func(sc *scene) {
 		sc.createForeign("AUDIT", "delay.>")

@@ -17,7 +17,7 @@ func (f Facts) checkForeign() []Finding {
 	for _, stream := range streams.Compare(f.want, f.Infos).ForeignStreams {
 		want, _ := streams.SpecOf(f.want, stream)
 		switch _, found := streams.SpecOf(f.Found, stream); {
-		case found: // see checkState
+		case found: // a stream of the broker; checkState reports invalid metadata
 		case overlap(f.Infos[stream].Config.Subjects, want.Subjects) != "":
 			findings = append(findings, finding(Critical, "restore its metadata, as printed by the command: delaybroker streams",
 				"%s has lost its metadata, so no broker can start", stream)...)
@@ -27,7 +27,7 @@ func (f Facts) checkForeign() []Finding {
 	}
 	if len(foreign) > 0 {
 		findings = append(findings, finding(Critical, "choose another DELAY_PREFIX",
-			"streams of another program have the broker's names: %s", text.ShortList(foreign))...)
+			"streams of another program have the names of the broker's streams: %s", text.ShortList(foreign))...)
 	}
 	for _, stream := range slices.Sorted(maps.Keys(f.Infos)) {
 		_, wanted := streams.SpecOf(f.want, stream)
@@ -65,7 +65,7 @@ func (f Facts) checkMapping() []Finding {
 		text.Printable(f.trial.mappedTo, maxDetail))
 }
 
-// checkSchedules looks for other streams on the subjects of schedules (DELAY_SCHEDULES). Such a stream answers a
+// checkSchedules looks for streams that listen on the subjects of schedules (DELAY_SCHEDULES). Such a stream answers a
 // client's publish in addition to the broker. If the stream allows schedules, the server fires the schedules too.
 func (f Facts) checkSchedules() []Finding {
 	if f.Config.Schedules == nil {

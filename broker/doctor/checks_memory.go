@@ -11,17 +11,18 @@ func checkMemory(f Facts) []Finding {
 	m, hold := f.Host.Memory, f.Config.HoldBytes
 	switch {
 	case m.Cgroup == 0:
-		return finding(Fine, "", "this host sets no memory limit")
+		return finding(Fine, "", "the cgroup sets no memory limit")
 	case m.Runtime >= m.Cgroup && m.Runtime != config.NoLimit:
 		return finding(Warn, fmt.Sprintf("remove GOMEMLIMIT, or set GOMEMLIMIT=%dMiB", m.SoftLimit()>>mibShift),
-			"GOMEMLIMIT is %d MiB and the memory limit %d MiB, so the process may be killed before it collects garbage",
+			"GOMEMLIMIT is %d MiB and the cgroup's limit %d MiB, so the process may be killed before it collects garbage",
 			m.Runtime>>mibShift, m.Cgroup>>mibShift)
 	case int64(hold) > m.SoftLimit()/2:
 		return finding(Warn, fmt.Sprintf("set DELAY_MEMORY to %dMiB, or remove DELAY_MEMORY", m.DefaultHold(false)>>mibShift),
-			"DELAY_MEMORY is %d MiB of a limit of %d MiB: with garbage, messages take twice that, so the process may be killed",
+			"DELAY_MEMORY is %d MiB, messages and garbage take twice as much, and the cgroup's limit is %d MiB,"+
+				" so the process may be killed",
 			hold>>mibShift, m.Cgroup>>mibShift)
 	}
 	return finding(Fine, "",
-		"limit %d MiB; the Go runtime is limited to %d MiB, and messages to %d MiB",
+		"the cgroup's limit is %d MiB; the Go runtime is limited to %d MiB, and messages to %d MiB",
 		m.Cgroup>>mibShift, m.SoftLimit()>>mibShift, hold>>mibShift)
 }

@@ -15,7 +15,8 @@ const lateWarn = 10 * time.Second
 // maxUnknown is the maximum number of lanes with an unknown reader that a finding names.
 const maxUnknown = 3
 
-// checkOwners looks for lanes that no instance reads, that two instances read, or that have overdue messages.
+// checkOwners looks for lanes without an owner, with two owners, with an owner that cannot read them, or with overdue
+// messages.
 func checkOwners(f Facts) []Finding {
 	if len(f.Found) == 0 {
 		return nil
@@ -50,7 +51,7 @@ func checkOwners(f Facts) []Finding {
 	}
 	findings := f.checkConflicts()
 	switch {
-	case len(unread) > 0 && len(unread) == lanes: // possibly because a broker cannot start: see the named checks
+	case len(unread) > 0 && len(unread) == lanes: // possibly because a broker cannot start: see the checks named below
 		findings = append(findings, consequenceOf(finding(Critical, "start a broker: delaybroker serve",
 			"no broker reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:

@@ -8,13 +8,13 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkPauses reports the paused targets. A pause is a fault if an old broker runs, which ignores pauses, or if the
+// checkPauses reports the paused targets. A pause is a fault if a broker runs whose version ignores pauses, or if the
 // secret that sealed the list of pauses is missing. Without a pause checkPauses reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return finding(Critical,
-			"set DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker, which stores the list again:"+
-				" these targets stay paused",
+			"set DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker: it stores the list again,"+
+				" and these targets stay paused",
 			"the list of pauses, with %d patterns, is sealed with a secret that is not set here", n)
 	}
 	if f.Infos == nil || len(f.lanes.Paused) == 0 {
@@ -22,7 +22,7 @@ func checkPauses(f Facts) []Finding {
 	}
 	if old := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(old) > 0 {
 		return finding(Critical, "upgrade this broker, or stop it until all targets are resumed",
-			"an older broker delivers to paused targets: %s", text.ShortList(old))
+			"a broker whose version ignores pauses delivers to paused targets: %s", text.ShortList(old))
 	}
 	var paused, unproven []string
 	for _, p := range f.lanes.Paused {

@@ -128,7 +128,7 @@ func checkServer(f Facts) []Finding {
 		detail += "; running: " + text.ShortList(instances)
 	}
 	if unproven := f.unprovenInstances(); len(unproven) > 0 {
-		detail += "; ignored, since their answers have no valid seal: " + text.ShortList(unproven)
+		detail += "; ignored, because their answers have no valid seal: " + text.ShortList(unproven)
 	}
 	switch {
 	case formats > 1:
@@ -193,7 +193,7 @@ func checkJetStream(f Facts) []Finding {
 	for _, l := range f.lanes.Lanes {
 		if l.Owner == inspect.OwnerStopped && limits.MaxConsumers > 0 && l.Info.State.Consumers >= limits.MaxConsumers {
 			return finding(Critical, fmt.Sprintf("raise the account's max_consumers to %d", limits.MaxConsumers+1),
-				"%s has %d consumers, the account's maximum, and its owner needs another consumer", l.Stream,
+				"%s has %d consumers, the account's maximum for a stream, and its owner needs another", l.Stream,
 				l.Info.State.Consumers)
 		}
 	}

@@ -147,7 +147,7 @@ func checkSeal(f Facts) []Finding {
 }
 
 func checkDurability(f Facts) []Finding {
-	d := Durability{Clustered: f.clustered} // the version has its own check
+	d := Durability{Clustered: f.clustered} // without Version: checkServer reports vulnerabilities
 	if f.serverName == EmbeddedName {
 		d.Sync = f.Host.Sync
 	}

@@ -46,7 +46,7 @@ func (f Facts) adviceFor(r message.Request) (advice string) {
 	case strings.HasPrefix(r.LastError, deliver.NotAllowed):
 		return "grant the broker's user permission to publish to " + target
 	case strings.HasPrefix(r.LastError, deliver.UnknownListener):
-		return "grant the broker's user permission to list streams, or send to " + target + " in the mode core"
+		return "grant the broker's user permission to list streams, or send to " + target + " in mode core"
 	case strings.HasPrefix(r.LastError, deliver.NoStream):
 		for _, name := range slices.Sorted(maps.Keys(f.Infos)) {
 			if overlap(f.Infos[name].Config.Subjects, []string{r.Target}) != "" {

@@ -1,9 +1,9 @@
 // Package doctor diagnoses a broker from outside: it finds the causes of late or lost messages, and gives advice for
 // each. It prints nothing, and reads neither flags nor the environment.
 //
-//	Inspector ───▶ Gather ───▶ Facts ───▶ checks ───▶ Findings
-//	requests       calls       data       pure        with advice
-//	               them        only       functions
+//	Gather ───▶ Facts ───▶ checks ───▶ Findings
+//	requests    data       pure        with advice
+//	            only       functions
 //
 // # Facts and checks
 //

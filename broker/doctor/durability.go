@@ -79,7 +79,7 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	case d.Sync != nil:
 	case d.Clustered:
 		add(Warn, oneReplica, "nats stream edit <stream> --replicas 3",
-			"1 replica in a cluster: messages are late while its server is down, and lost with its disk: %s")
+			"1 replica in a cluster: messages are late while the replica's server is down, and lost if its disk fails: %s")
 	default:
 		add(Warn, oneReplica, "use 3 replicas on a cluster, or sync_interval: always (or 1s) in the server's configuration",
 			"1 replica of %s: a failed disk loses all messages, and a power cut loses those since the last fsync,"+
@@ -123,8 +123,8 @@ func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) st
 			" for some streams before the write (%s): a crash loses unwritten messages", quorum, minReplicas, facts)
 	case minReplicas > 1:
 		return fmt.Sprintf("acknowledged means written to a file by at least %d of %d servers (%s):"+
-			" the failure of %d loses nothing; a power cut of most servers at once loses %s",
-			quorum, minReplicas, facts, minReplicas-quorum, fsyncLoss)
+			" the failure of %d of %d loses nothing; a power cut of most servers at the same time loses %s",
+			quorum, minReplicas, facts, minReplicas-quorum, minReplicas, fsyncLoss)
 	case d.Sync == nil:
 		return fmt.Sprintf("acknowledged means written to a file by one server (%s):"+
 			" a crash loses nothing; a power cut loses %s; a failed disk loses all messages", facts, fsyncLoss)

@@ -13,7 +13,7 @@ import (
 const (
 	unsynced   = "loses the messages since the last fsync (sync_interval, 2 minutes by default)"
 	keptByOne  = "a crash loses nothing; a power cut " + unsynced + "; a failed disk loses all messages"
-	keptByMost = "a power cut of most servers at once " + unsynced
+	keptByMost = "a power cut of most servers at the same time " + unsynced
 )
 
 func stream(name string, replicas int) jetstream.StreamConfig {
@@ -82,19 +82,20 @@ var durabilities = []struct {
 	{
 		"three servers", Durability{Streams: threeReplicas(), Clustered: true, Version: "2.15.2"},
 		"acknowledged means written to a file by at least 2 of 3 servers (replicas 3, nats-server 2.15.2): " +
-			"the failure of 1 loses nothing; " + keptByMost,
+			"the failure of 1 of 3 loses nothing; " + keptByMost,
 		nil, Fine,
 	},
 	{
 		"five servers", Durability{Streams: []jetstream.StreamConfig{stream("DELAY_1s", 5)}, Clustered: true},
 		"acknowledged means written to a file by at least 3 of 5 servers (replicas 5): " +
-			"the failure of 2 loses nothing; " + keptByMost,
+			"the failure of 2 of 5 loses nothing; " + keptByMost,
 		nil, Fine,
 	},
 	{
 		"one stream with one replica", Durability{Streams: threeReplicas(stream("DELAY_1m", 1)), Clustered: true},
 		"acknowledged means written to a file by one server (replicas 1 to 3): " + keptByOne,
-		[]string{"1 replica in a cluster: messages are late while its server is down, and lost with its disk: DELAY_1m"},
+		[]string{"1 replica in a cluster: messages are late while the replica's server is down, " +
+			"and lost if its disk fails: DELAY_1m"},
 		Warn,
 	},
 	{
@@ -102,7 +103,7 @@ var durabilities = []struct {
 			Streams: []jetstream.StreamConfig{stream("DELAY_1s", 2), stream("DELAY_5s", 4)}, Clustered: true,
 		},
 		"acknowledged means written to a file by at least 2 of 2 servers (replicas 2 to 4): " +
-			"the failure of 0 loses nothing; " + keptByMost,
+			"the failure of 0 of 2 loses nothing; " + keptByMost,
 		[]string{"an even number of replicas tolerates no more failures than one replica less: DELAY_1s, DELAY_5s"}, Warn,
 	},
 	{
@@ -120,7 +121,7 @@ var durabilities = []struct {
 	{
 		"old server", Durability{Streams: threeReplicas(), Clustered: true, Version: "2.14.2"},
 		"acknowledged means written to a file by at least 2 of 3 servers (replicas 3, nats-server 2.14.2): " +
-			"the failure of 1 loses nothing; " + keptByMost,
+			"the failure of 1 of 3 loses nothing; " + keptByMost,
 		[]string{"nats-server 2.14.2 has known vulnerabilities"}, Warn,
 	},
 }

@@ -86,8 +86,8 @@ func TestAfterDelivery(t *testing.T) {
 // one.
 func TestExpiredReason(t *testing.T) {
 	for reason, want := range map[string]string{
-		"its target's rate had no send time for it": "its target's rate had no send time for it before Delay-Expires ",
-		"": "it was not delivered before Delay-Expires ",
+		"the rate had no free turn": "the rate had no free turn before Delay-Expires ",
+		"":                          "it was not delivered before Delay-Expires ",
 	} {
 		f := &flight{request: message.Request{Target: "orders.x", Expires: after(0)}}
 		r := deliver.Result{Outcome: deliver.Expired, Reason: reason}

@@ -112,7 +112,7 @@ func TestDeadLetterIsAnError(t *testing.T) {
 func TestDeadLetterAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := endedMessage("traceparent", sampled)
-		e.Code, e.Reason, e.Due = message.Expired, "its target's rate had no send time for it", time.Time{}
+		e.Code, e.Reason, e.Due = message.Expired, "the rate of its target or key had no free turn", time.Time{}
 		e.Refusals, e.LastRefusal = 1, e.Accepted
 		if events := spanOf(t, e).Events(); len(events) != 1 {
 			t.Errorf("events %v, want only the refusal", events)
