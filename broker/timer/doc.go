@@ -1,23 +1,25 @@
 // Package timer is the state machine of named timers, without NATS: the state of a timer (State), the answer to a
-// request in that state (Decide), and the position from which the next owner reads the timers' stream (Cursor). Package
-// entry parses and writes the entries of the stream. Package store reads the entries, and changes timers. Package role
-// decides about due timers.
+// request in that state (Decide), and the sequence from which the next owner of the timers' lane reads the stream
+// (Cursor). Package entry parses and writes the entries of the stream. Package store reads the entries, and changes
+// timers. Package role decides about due timers.
 //
 // # Subjects, entries and generations
 //
 // A timer is a subject delaytimer.<key>.<target…> of the stream DELAY_TIMERS. The messages of the subject are its
 // entries, and the last entry is the timer's state. The message that sets a timer is its set; the sequence of the set
-// is the generation of the timer. A firing is the entry that a broker stores before it delivers a generation. A firing
-// is settled when its message is delivered, waits in another lane, or is a dead letter. A marker is a message in a
-// level; when the marker is due, the broker fires the timer, unless the timer has changed. An armed timer has a marker.
+// is the generation of the timer. A firing is the entry that a broker stores before it delivers a generation. A claim
+// is the publish of a firing. A firing is settled when its message is delivered, waits in another lane, or is a dead
+// letter. A marker is a message in a level; when the marker is due, the broker fires the timer, unless the timer has
+// changed. An armed timer has a marker.
 //
-//	                    the leader puts these publishes into one order
+//	                    the stream's leader puts these publishes into one order
 //	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over (the outcome) ──▶ no entry
 //	        ├─▶ cancel ──▶ no entry
 //	        └─▶ set h     moved, or replaced
 //
-// A state change is one publish. Of all publishes that expect generation g to be the last entry of the subject, at most
-// one succeeds. Clients publish sets and cancels themselves, and get exact answers even while no broker runs.
+// Each set, cancel, move or firing is one publish. Of all publishes that expect generation g to be the last entry of
+// the subject, at most one succeeds. Clients publish sets and cancels themselves, and get exact answers even while no
+// broker runs.
 //
 // # Invariants
 //
@@ -25,48 +27,48 @@
 //   - The firing contains the body. An instance that finds the firing of a dead instance delivers the body in it.
 //   - After a missing or ambiguous answer to a claim, the broker reads the last entry from the leader.
 //   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if the
-//     last entry does not show whether the generation has fired, the broker reads the entry directly after the
-//     generation.
-//   - The last entry of a subject is removed only after all entries before it. On a subject, each delete waits for the
-//     answer to the previous one. A killed server may forget deletes, but only the latest ones. So if it recovers an
-//     earlier entry, it also recovers the last one. Entries before the last one may be removed in any sequence. But a
-//     firing, or an entry that may be one, stays until the firing is settled, even after the last entry is removed.
-//     Rounds and debounced sets have further rules: see below.
+//     last entry does not show whether the generation has fired, the broker reads the entry of the subject that
+//     directly follows the set.
+//   - The last entry of a subject is removed only after all entries before it, except unsettled firings. On a subject,
+//     each delete waits for the answer to the previous one. A killed server may forget deletes, but only the latest
+//     ones. So if it recovers an earlier entry, it also recovers the last one. Entries before the last one may be
+//     removed in any order. An entry that may be an unsettled firing stays, too. Rounds and debounced sets have further
+//     rules: see below.
 //   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep,
 //     a scan of the stream, finds timers that are overdue by a minute. A sweep runs when an instance becomes the owner
-//     of the timers' lane. Later sweeps run only while a timer may be overdue. After a sweep, the next one waits for a
-//     hundred times the duration of the sweep, for a minute at least and an hour at most: a minute with up to 200,000
-//     timers, five minutes with a million.
-//   - A claim is the publish of a firing. It expects the generation, so an acknowledgement also proves that the timer
-//     was pending. The worker, which runs the loop of a lane, reads the body ahead of time, from any replica. An entry
-//     never changes. So an answer with the sequence and the timestamp of the generation contains that entry, even if
-//     the replica lags.
+//     of the timers' lane. Later sweeps run only while an entry may need one: an overdue timer, for example. After a
+//     sweep, the next one waits for a hundred times the duration of the sweep, for a minute at least and an hour at
+//     most: a minute with up to 200,000 timers, five minutes with a million.
+//   - A claim expects the generation, so its acknowledgement also proves that the timer was pending. The worker, which
+//     runs the loop of a lane, reads the body ahead of time, from any replica. An entry never changes. So an answer
+//     with the sequence and the timestamp of the generation contains that entry, even if the replica lags.
 //
 // # Cost
 //
-// Operations for one timer, as TestOperationsOfTimers and TestOperationsOfRounds count them. A copy is an entry that a
-// replica returns; one request returns up to 256 copies. A read is a request to the leader.
+// These are the operations for one timer, as TestOperationsOfTimers and TestOperationsOfRounds count them. A copy is an
+// entry that a replica returns; one request returns up to 256 copies. A read is a request to the leader. The history is
+// the time for which the stream keeps outcomes and cancels (DELAY_TIMER_HISTORY).
 //
 //	                      a timer                               a round of a series
 //	when it is armed      publish of the marker; a copy of the  publish of the next round's marker
-//	                      first entry of its subject, unless
-//	                      the set expected no entry
+//	                      first entry of the timer's subject,
+//	                      unless the set expected no entry
 //	before it is due      a copy of its entry                   a copy of its entry
 //	when it is due        claim; delivery                       claim, which is the next round's set; delivery
 //	afterwards            publish of the outcome; two deletes   one delete
-//	the same, if no       a read; two deletes                   one delete
-//	history is kept
+//	afterwards, without   a read; two deletes                   one delete
+//	a history
 //
-// If history is kept, a cancel costs its publish, a copy of the set, and one delete (TestOperationsOfCancels). After
-// the time of the history, the sweep removes the cancel, or the outcome of a firing, with a read and a delete.
+// With a history, a cancel costs its publish, a copy of the set, and one delete (TestOperationsOfCancels). After that
+// time, the sweep removes the cancel, or the outcome of a firing, with a read and a delete.
 //
 // A set waits in memory before its marker is sent: for ten seconds (a round: one second), or for half of its delay if
 // that is less. So a timer that a client replaces every two seconds has one entry and no marker
 // (TestTimerResetByHeartbeats). While memory is short, sets do not wait.
 //
 // These cases cost further reads: a missing answer, a refusal, a previous round that another instance has settled, and
-// the firing of a set without a marker, which may have earlier sets. If replicas cannot be asked (no permission, no
-// allow_direct, no answer), the worker reads due timers from the leader.
+// the firing of a set without a marker, before which earlier sets may remain. If replicas cannot be asked (no
+// permission, no allow_direct, no answer), the worker reads due timers from the leader.
 //
 // If an outcome is stored, the worker removes the generation and its firing without a read: the firing expected the
 // generation, and the outcome expected the firing, so no other entry lies between them. Entries before the generation
@@ -107,11 +109,11 @@
 // # Series
 //
 // A recurring timer is a series of rounds. The entry that records the firing of a round is also the set of the next
-// round: one publish, which expects the round's generation. So no round is lost between firing and next set, and none
-// fires twice.
+// round, if there is one: one publish, which expects the round's generation. So no round is lost between firing and
+// next set, and none fires twice.
 //
 //	set g ──▶ round h: g has fired ──▶ round i: h has fired ──▶ … ──▶ fired ──▶ over
-//	            └──▶ round k: replaces h, which was missed, moved or paused; the same round at another time
+//	            └──▶ round k: replaces h, which was missed, moved or paused; the same round, set again
 //
 // Rules for a series:
 //
@@ -132,8 +134,8 @@
 //	round fired, not delivered       the owner of its marker's lane delivers   TestRoundFiredAndNotDelivered
 //	- and its marker is lost         the sweep delivers                        TestRoundFiredAndNotDelivered
 //	- and a cancel or set over it    delivered; no further round fires         TestRoundFiredAndNotDelivered
-//	- and that later entry ends      it stays until the round is settled       TestCancelStaysOverRounds
-//	delivered, entry not removed     delivered under the same id, removed      TestRoundDeliveredAndNotRemoved
+//	- and the cancel's time is over  it stays until the round is settled       TestCancelStaysOverRounds
+//	delivered, entry not removed     delivered again under the same id         TestRoundDeliveredAndNotRemoved
 //	next round's marker is lost      the sweep finds the next round            TestRoundFoundBySweep
 //	previous round is not settled    the next waits, and may be missed         TestRoundWaitsForPrevious
 //	- and the next was moved         the next waits, and may be missed         TestChangedRoundWaitsForPrevious
@@ -149,12 +151,13 @@
 // run has ended. The worker removes the sets between the first and the last, like every replaced set.
 //
 //   - The worker takes the start of the run from the previous set, if that set is in memory. Otherwise, the worker
-//     treats the set as due, and so reads the start immediately.
+//     treats the new set as due, and so reads the start immediately.
 //   - Before a set fires earlier than its own Delay-For, the worker reads the start of the run from the leader
 //     (role.Stream.ReadRun). So a wrong start in memory, in a marker or in a copy costs a read, and no timer fires
 //     early.
-//   - The entry that ended a run is removed only after all entries before it, even if it was replaced. So while the
-//     stream has the first set of a run, and only debounced sets after that set, the run has not ended.
+//   - The entry that ended a run, such as a cancel, is removed only after all entries before it, even if it was
+//     replaced. So while the stream has the first set of a run, and only debounced sets after that set, the run has not
+//     ended.
 //
 // After crashes, and during other changes:
 //

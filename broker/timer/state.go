@@ -10,9 +10,10 @@ import (
 
 const (
 	// ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is
-	// longer than a lease lasts after its last successful heartbeat.
+	// longer than the 5 s after which an instance takes over the lanes of a silent one: see package lease.
 	ClaimTimeout = 6 * time.Second
-	// RosterTimeout replaces ClaimTimeout if the other instance owns no lane, according to the table of owners.
+	// RosterTimeout replaces ClaimTimeout if the other instance owns no lane, according to the table of owners in package
+	// lease.
 	RosterTimeout = 2 * time.Second
 )
 
@@ -24,9 +25,9 @@ const StaleFor = 10 * time.Second
 // outcome of a firing or of a request, State may be that entry instead.
 type State struct {
 	NoEntry      bool      // the subject had no entry when the stream had reached LastSeq
-	LastSeq      uint64    // the stream has reached this sequence; its end, if Sequence is below the generation asked for
+	LastSeq      uint64    // the highest sequence of the stream, of any subject, that the read has shown
 	Created      time.Time // when the stream was created; zero if that was not read
-	EndConfirmed bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
+	EndConfirmed bool      // for at least StaleFor, the leader has reported an end below the timer's generation
 	Settled      bool      // the entry records the firing of a round, and that round is settled
 	IsFirst      bool      // the subject has no earlier entry; false also if that is unknown
 	Sequence     uint64

@@ -27,14 +27,14 @@ type Outcome string
 
 const (
 	Pending   Outcome = "pending"   // the timer is set
-	Cancelled Outcome = "cancelled" // Answer.Generation will never be delivered, unless it is zero: see Answer.Why
+	Cancelled Outcome = "cancelled" // Answer.Generation is never delivered; if it is zero, see Answer.Why
 	Paused    Outcome = "paused"    // no round fires until the series is resumed
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
-	Fired     Outcome = "fired"     // for Fire: the timer is due now, or the series is delivered again; else: it has fired
+	Fired     Outcome = "fired"     // for the verb Fire, the success; for other verbs, the timer has fired already
 	TooLate   Outcome = "too_late"  // the timer fired before the request could change it
 	NotFound  Outcome = "not_found" // no such timer or generation: never set, cancelled, or its entries are removed
 	Conflict  Outcome = "conflict"  // the last entry is not the one that the request requires; nothing was changed
-	Unknown   Outcome = "unknown"   // the state, or whether the change was made: repeat the request, with the same ID
+	Unknown   Outcome = "unknown"   // the state, or the effect of the request, is unknown: repeat it with the same ID
 )
 
 // Request is a request about one timer.
@@ -61,14 +61,14 @@ type Next int
 const (
 	Reply     Next = iota // return the answer
 	Publish               // publish, and expect the last entry that was read
-	ReadAgain             // read again, since a later state may decide; at the request's timeout, return the answer
+	ReadAgain             // read again: a later state may decide; at the request's timeout, return the answer
 )
 
 // Doubt records the publishes of a request that the stream has not answered. The stream may have stored them, or may
 // store them later.
 type Doubt struct {
 	Unanswered bool   // at least one publish is unanswered
-	Generation uint64 // all unanswered publishes expected this generation; zero if they expected none, or several
+	Generation uint64 // all unanswered publishes expected this generation; zero if they expected none, or different ones
 }
 
 // Add records a publish that expected a generation, and that the stream has not answered.
@@ -85,15 +85,15 @@ func (d *Doubt) Add(generation uint64) {
 // or a firing of g, proves that this publish was not stored, and never will be. Any other entry proves nothing: that
 // entry may have been stored after our publish.
 //
-// If the stream ends below the generation, Decide does not wait for a proof, as the worker does (State.EndConfirmed):
-// any client may name such a generation.
+// If the stream ends below the generation, the worker waits for a proof (State.EndConfirmed). Decide does not wait,
+// because any client may name such a generation.
 func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	unknown := Answer{Outcome: Unknown, Generation: a.Generation}
 	e := f.Entry
 	switch {
 	case f.EndsBelow(a.Generation):
 		unknown.Why = "the stream ends before that generation, according to its leader"
-	case f.NoEntry || f.Sequence < a.Generation: // older: the generation is lost, or of another timer
+	case f.NoEntry || f.Sequence < a.Generation: // older: the generation is removed, lost, or of another timer
 		return a.decideNone(f, doubt)
 	case e.Kind == entry.Set, e.Kind == entry.Paused:
 		return a.decidePending(f, doubt)
