@@ -1,5 +1,5 @@
 // Package entry parses and writes the entries of the timers' stream, and the markers that represent timers in the
-// levels. It is pure. These are the entries of a timer's subject; package timer describes their use:
+// levels. It does no I/O. These are the entries of a timer's subject; package timer describes their use:
 //
 //	set     written by a client, or by a broker at a client's request: Delay-For, Delay-Until, Delay-Every or Delay-Cron
 //	round   written by a broker, for a series: the set of a round and, usually, the firing of the previous one

@@ -49,9 +49,9 @@ type Entry struct {
 	// Pending contains the request of the set or of the fired message, and the token of the client's set or cancel.
 	Pending
 	Problem    *message.Problem // the reason why the entry is invalid; nil for a valid one
-	Generation uint64           // in a firing or an outcome, the fired generation; in a set or a cancel, the entry's own
-	Instance   string           // in a firing, also of a round, the instance that fired the timer; otherwise empty
-	Outcome    Outcome          // in an outcome, the outcome of the timer
+	Generation uint64           // of Fired and Over, the fired generation; of Set, Paused and Cancel, the entry's own
+	Instance   string           // the instance that stored the entry as a firing; empty if the entry records no firing
+	Outcome    Outcome          // of Over, the outcome of the timer
 	Cancelled  uint64           // the generation that a cancel has replaced; zero if the cancel expected none
 	First      bool             // the entry is a set whose publish expected a subject without entries
 
@@ -208,7 +208,7 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 }
 
 // OverHeader returns the header of the entry that records the outcome of a generation. The stream stores the entry only
-// if the last entry still has the sequence last. The header has no field of a series, so older brokers can parse it,
+// if last is still the sequence of the last entry. The header has no field of a series, so older brokers can parse it,
 // too.
 func (t Pending) OverHeader(generation, last uint64, outcome Outcome) message.Header {
 	h := make(message.Header, 8)

@@ -8,7 +8,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Schedule is the content of a request with the server's headers for schedules.
+// Schedule is the content of a request with nats-server's headers for schedules.
 type Schedule struct {
 	Subject string
 	Target  string
@@ -16,8 +16,8 @@ type Schedule struct {
 	Every   time.Duration
 	Cron    string
 	Zone    string    // the time zone of Cron
-	Until   time.Time // the end of the schedule; zero for none
-	TTL     string    // the Nats-TTL of the delivered message, such as 10s or never; empty for none
+	Until   time.Time // the end of the schedule itself (its own Nats-TTL); zero for none
+	TTL     string    // the Nats-TTL of each delivered message, such as 10s or never; empty for none
 	Rollup  bool      // the delivered message has Nats-Rollup "sub"
 	MsgID   string    // the client's own Nats-Msg-Id
 	Token   string    // the token of the request, which the entry contains
@@ -33,9 +33,9 @@ func CheckSchedule(p message.Policy, subject string) *message.Problem {
 }
 
 // ScheduleEntry returns the sealed header of a schedule's entry. The caller must not store an entry with a problem:
-// such an entry would replace a valid one. The header contains the client's headers for the target, and the options
-// Delay-Deliver, Delay-Expires, Delay-Max-Attempts and Delay-Rate-Key. ScheduleEntry refuses all other headers that
-// begin with Delay-: our seal would make them valid.
+// such an entry would replace a valid one. The header contains those headers of the client that the target receives,
+// and the options Delay-Deliver, Delay-Expires, Delay-Max-Attempts and Delay-Rate-Key. ScheduleEntry refuses all other
+// headers that begin with Delay-: our seal would make them valid.
 func ScheduleEntry(
 	p message.Policy, s Schedule, client message.Header, body []byte, now time.Time,
 ) (message.Header, *message.Problem) {

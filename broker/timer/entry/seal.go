@@ -9,7 +9,7 @@ import (
 )
 
 // sealed reports whether an entry has a broker's seal. Without the body or the keys, sealed cannot verify the seal, and
-// returns true. Entries of any age need the seal, since older brokers sealed their entries, too.
+// returns true. Entries of any age need the seal, because older brokers sealed their entries, too.
 func sealed(p message.Policy, in message.Incoming) bool {
 	return p.Keys.Trusts(in, message.TrustSealed)
 }
@@ -43,9 +43,9 @@ func IsSealedCursor(p message.Policy, in message.Incoming) bool {
 	return in.Subject == p.Names.TimersCursor() && !message.IsServerAnswer(in.Header) && sealed(p, in)
 }
 
-// Reseal returns the header of an entry with the same content, sealed with the first key. Brokers make all new seals
-// with that key. Only rounds of series, paused series and schedules are resealed: they may stay for years. The stream
-// stores the new entry, with a new generation, only if the old entry is still the last one.
+// Reseal returns the header of an entry with the same content, sealed with the first of p.Keys, which makes all new
+// seals. Only rounds of series, paused series and schedules are resealed: they may stay for years. The stream stores
+// the new entry, with a new generation, only if the old entry is still the last one.
 //
 // ok is false if the entry is neither pending nor paused, if it needs no seal, if it has no valid seal, or if the new
 // entry would have another meaning. For example, the due time of a schedule may have passed; then the entry stays, and

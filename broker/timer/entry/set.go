@@ -14,14 +14,14 @@ import (
 const (
 	maxKey   = 128 // maximum length of a key, in bytes
 	maxToken = 128 // maximum length of a token, in bytes
-	// ExtraKey is the prefix of the key of a timer for one extra delivery of a series.
+	// ExtraKey begins the key of each timer that delivers a series one extra time.
 	ExtraKey = "fire-"
 	// ExtraTime is the minimum time for which the outcome of such a timer is kept. During this time, a repeated request
 	// causes no second delivery.
 	ExtraTime = 5 * time.Minute
 )
 
-// IsExtra reports whether a subject is that of a timer for one extra delivery of a series.
+// IsExtra reports whether the key in a subject begins with ExtraKey.
 func IsExtra(n message.Names, subject string) bool {
 	return strings.HasPrefix(n.Parse(subject).Token, ExtraKey)
 }

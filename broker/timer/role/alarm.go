@@ -11,7 +11,7 @@ import (
 // Stage is the progress of a timer's firing.
 type Stage int
 
-// The stages, in order.
+// The stages. Before Fired, no firing is known.
 const (
 	Pending Stage = iota // no firing or cancel is known, and the body is in memory
 	Doubt                // the state must be read from the stream
@@ -36,18 +36,18 @@ type Alarm struct {
 	// Fresh means that the alarm belongs to a marker, and no entry of its subject was read yet. The first read of an entry
 	// may go to a replica. The worker clears Fresh to read from the leader.
 	Fresh   bool
-	unread  bool // the alarm belongs to a round's marker, and neither a copy nor the leader has shown the round's entry
-	cleared bool // no entry is left before the set, except a removed one that came back when a server was killed
+	unread  bool // the alarm belongs to a round's marker, no copy has shown the entry, and FirstRead was not called
+	cleared bool // no entry is left before the set, unless a killed server has forgotten its removal
 
 	// The following fields are for rounds of a series.
-	PreviousRound       uint64        // the generation of the previous round, if that may be unsettled; otherwise zero
-	AwaitsEarlierRounds bool          // earlier rounds must be settled before this one fires
+	PreviousRound       uint64        // the generation whose firing is the own entry, unless known to be settled; or zero
+	AwaitsEarlierRounds bool          // this round must not fire yet: the earlier rounds are not known to be settled
 	replacedAt          time.Time     // when the entry was stored that the alarm's own entry replaced; zero for none
-	EarlierRoundsRead   bool          // the worker has read, before the due time, whether the earlier rounds are settled
-	earlierRemoved      bool          // like cleared; found when the earlier rounds were settled
+	EarlierRoundsRead   bool          // the worker has begun to read whether the earlier rounds are settled
+	earlierRemoved      bool          // the earlier rounds were found settled, and no entry is left before the alarm's own
 	nextEntry           uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
 	series              *entry.Series // nil for a timer that does not recur
-	Skipped             int           // number of missed occurrences that the next stored entry skips
+	Skipped             int           // number of missed occurrences that are not counted yet
 
 	firing firingKind // the kind of the entry that the worker stores when the timer is due
 	token  string     // the token of the request that set the timer: see entry.Pending

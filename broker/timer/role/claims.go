@@ -7,21 +7,21 @@ import "sync"
 // safe for concurrent use.
 type claims struct {
 	mu        sync.Mutex          // guards the fields below
-	owners    map[uint64]*Alarm   // by generation
-	unsettled map[*Alarm]struct{} // the owners whose message may need a delivery; for the others, only entries are removed
+	holders   map[uint64]*Alarm   // the alarms that have a claim, by generation
+	unsettled map[*Alarm]struct{} // the holders whose message may need a delivery; the other holders only remove entries
 }
 
 // Take claims the firing of the alarm's timer, and reports whether the alarm has the claim now.
 func (c *claims) Take(a *Alarm) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.owners == nil {
-		c.owners, c.unsettled = make(map[uint64]*Alarm), make(map[*Alarm]struct{})
+	if c.holders == nil {
+		c.holders, c.unsettled = make(map[uint64]*Alarm), make(map[*Alarm]struct{})
 	}
-	if owner := c.owners[a.Generation]; owner != nil {
-		return owner == a
+	if holder := c.holders[a.Generation]; holder != nil {
+		return holder == a
 	}
-	c.owners[a.Generation], c.unsettled[a] = a, struct{}{}
+	c.holders[a.Generation], c.unsettled[a] = a, struct{}{}
 	return true
 }
 
@@ -37,8 +37,8 @@ func (c *claims) Release(a *Alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.unsettled, a)
-	if c.owners[a.Generation] == a {
-		delete(c.owners, a.Generation)
+	if c.holders[a.Generation] == a {
+		delete(c.holders, a.Generation)
 	}
 }
 

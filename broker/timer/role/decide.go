@@ -41,7 +41,7 @@ const (
 	Default            Kind = iota // the worker decides as about any other message
 	Hold                           // wait until Step.At
 	BackOff                        // wait for a backoff, which grows with each try
-	Repeat                         // repeat the last request after a while: it failed, or its effect is unknown
+	Repeat                         // repeat the request after a while: it failed, or its effect is unknown
 	Examine                        // read the entry from a replica if Alarm.Fresh; otherwise the state from the leader
 	Claim                          // store the firing
 	ReadEarlierEntries             // read whether the earlier rounds are settled; for a debounced set, when its run began
@@ -68,7 +68,7 @@ type Message struct {
 	Invalid bool // the message cannot be delivered
 }
 
-// Next returns the next step of a timer that was just read, or whose time on the wheel has come.
+// Next returns the next step of a timer that was just read, or whose time on the worker's timing wheel has come.
 func (a *Alarm) Next(m Moment, msg Message) Step {
 	switch {
 	case a.Stage == Settled && a.Entry != 0:

@@ -24,11 +24,11 @@
 //
 // # The stream
 //
-// In other lanes, a commit purges the messages that have arrived. In the timers' stream, the entries of pending timers
-// stay. So a commit of the timers' lane stores a cursor in this stream (StoreCursor). A pass of the Sweep finds timers
-// whose marker was lost with its level, and entries whose removal was lost. The pass also reseals pending entries that
-// have an earlier key, which makes no new seals, so that the operator can remove this key. It counts the entries that
-// are sealed with an unknown key.
+// A commit records how far a lane has come. In other lanes, it purges the messages that have arrived. In the timers'
+// stream, the entries of pending timers stay, so a commit stores a cursor in this stream (StoreCursor). A pass of the
+// Sweep finds timers whose marker was lost with its level, and entries whose removal was lost. The pass also reseals
+// pending entries that are sealed with a key other than the first, so that the operator can remove that key. It counts
+// the entries that are sealed with an unknown key.
 //
 // # Reads
 //
@@ -39,7 +39,7 @@
 //     after a request without an answer, it reads due timers from the leader. A longer first backoff was tried: when
 //     100,000 rounds were due at the same time, a busy server answered too late, and 60,000 reads from the leader made
 //     the server busier.
-//   - After an ambiguous answer, the state is in doubt. Only a read from the leader ends the doubt.
+//   - After an ambiguous answer to a claim, only a read from the leader shows whether the timer has fired.
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
 //     the earlier rounds, the worker does not read them (KnowsEarlierRounds). Otherwise, it reads them before the round
 //     is due. If the worker reads a round from the leader, one read returns the round's entry and usually proves that

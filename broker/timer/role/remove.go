@@ -12,8 +12,8 @@ import (
 )
 
 // RemoveEntries removes the entries of a subject up to r.Entry, the oldest first: see package timer for the order. Some
-// entries before r.Entry must stay: see the method stays. If one of them is the entry of a round, r.Entry stays as
-// well, and RemoveEntries returns errUnsettled.
+// entries before r.Entry must stay: see the method stays. If one of them is the entry of a round, and r.Keep is false,
+// r.Entry stays as well, and RemoveEntries returns errUnsettled.
 //
 // If r.Firing is known, the generation is removed without a read, and so is the firing if an outcome follows it. If
 // r.Cancelled is known and r.Keep is true, a replica is asked for the cancelled entry. If that entry is a plain set,
@@ -55,7 +55,7 @@ func (s *Stream) RemoveEntries(
 
 // isFirst reports whether, according to a replica, no entry is left before a generation. A lagging replica may have
 // entries that are removed already, but it has all entries before the generation. A replica without the generation
-// confirms nothing. An entry that a killed server recovers later is removed together with later entries.
+// confirms nothing. If a killed server recovers an entry afterwards, that entry is removed before the last one.
 func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64) bool {
 	in, err := s.copyFrom(ctx, subject, 1)
 	return err == nil && in.Sequence == generation
@@ -82,7 +82,7 @@ func (s *Stream) removeAll(
 	ctx context.Context, subject string, generation uint64, r Removal,
 ) (earlierRemoved bool, err error) {
 	from := uint64(1)
-	var kept uint64     // the sequence of the last entry that stays; zero for none
+	var kept uint64     // the sequence of the newest entry so far that stays; zero for none
 	keepsRound := false // the entries that stay include a round's entry
 	for {
 		m, ok, err := s.Entries().Next(ctx, subject, from)
@@ -113,8 +113,8 @@ func (s *Stream) removeAll(
 }
 
 // stays reports whether an entry must stay, and whether it is a round's entry. Four kinds stay: an unproven entry, the
-// firing of another generation unless an outcome follows, the entry of a round that has fired, and the entry that
-// records this firing. Kept is the sequence of the last entry that stays; zero for none.
+// firing of another generation unless its outcome follows, the entry of another round that has fired, and the entry
+// that records this firing. Kept is the sequence of the previous entry that stays; zero for none.
 func (s *Stream) stays(
 	ctx context.Context, m jsapi.Message, generation, kept uint64,
 ) (stays, isRound bool, err error) {

@@ -59,9 +59,9 @@ func (s *Stream) askReplica(ctx context.Context, ask func(context.Context) error
 	return err
 }
 
-// CopiesBackoff returns the time after local for which replicas get no request. Failing reports whether no replica has
-// answered since the last failed request. If the broker never asks replicas, the backoff does not end, and failing is
-// true.
+// CopiesBackoff returns how long, from the time local, replicas get no more requests. Failing reports whether no
+// replica has answered since the last failed request. If the broker never asks replicas, the backoff does not end, and
+// failing is true.
 func (s *Stream) CopiesBackoff(local time.Time) (remaining time.Duration, failing bool) {
 	if s.Copies.Conn == nil {
 		return math.MaxInt64, true
