@@ -26,7 +26,7 @@ type Verdict int
 
 // The verdicts.
 const (
-	SameHistory   Verdict = iota // the stream is the stream that was read
+	SameHistory   Verdict = iota // the stream still has the known history, as far as the sample shows
 	OtherHistory                 // the stream was deleted and created again, restored, or truncated by a loss of power
 	UnsureHistory                // either another history, or a deposed leader answered; take another sample later
 )
@@ -34,18 +34,19 @@ const (
 // Judge distinguishes histories. A stream that was created again has a later creation time. A stream that was restored
 // from a backup, or truncated by a loss of power, may have the same creation time, and its new messages may have the
 // sequences of lost messages. So Judge also compares the timestamp of the last message read. If that message was
-// deleted or purged, Judge returns SameHistory.
+// deleted or purged, the verdict is SameHistory.
 //
-// A deposed leader may describe the stream as older or shorter than it is, until the leader notices that it was
-// deposed. So if a stream appears older or shorter, Judge returns OtherHistory only after quorumTimeout, and only if
-// the leader hears from a majority.
+// A deposed leader may report an earlier creation time, or a last sequence below History.Read, until it notices that it
+// was deposed. So the first such samples give UnsureHistory. The verdict is OtherHistory when such samples have come
+// for quorumTimeout without a break, and the leader hears from a majority.
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.
 type Judge struct {
-	olderSince time.Time // local time since which the stream has appeared older or shorter; zero if it does not
+	olderSince time.Time // when the first of these samples was received; zero if the latest sample is not one
 }
 
-// Verdict compares a sample with the known history. The function get reads one message from the stream's leader.
+// Verdict compares a sample with the known history. The function get reads a message by its sequence from the
+// stream's leader.
 func (j *Judge) Verdict(ctx context.Context, known History, sample Sample,
 	get func(context.Context, uint64) (jsapi.Message, error)) (Verdict, error) {
 	if sample.Created.After(known.Created) {
@@ -71,7 +72,7 @@ func (j *Judge) Verdict(ctx context.Context, known History, sample Sample,
 	return SameHistory, nil
 }
 
-// judgeOlder returns the verdict on a sample that is older or shorter than the known history.
+// judgeOlder returns the verdict on a sample with an earlier creation time, or with a last sequence below History.Read.
 func (j *Judge) judgeOlder(sample Sample) Verdict {
 	if j.olderSince.IsZero() {
 		j.olderSince = sample.Received

@@ -12,7 +12,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// requestState requests the state of the stream from its leader. The cached info of stream also has that state.
+// requestState requests the state of the stream from its leader. It returns the state as a sample, and as the cached
+// info of the returned stream.
 func (r *Reader) requestState(ctx context.Context) (stream jetstream.Stream, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
 		if stream, err = r.cfg.JetStream.Stream(ctx, r.cfg.Stream); err != nil {
@@ -24,9 +25,9 @@ func (r *Reader) requestState(ctx context.Context) (stream jetstream.Stream, sam
 	return stream, sample, err
 }
 
-// listDeleted requests the deleted sequences in the middle of the stream from its leader. The list is empty if the
-// cached info of stream counts no such sequences. It is also empty if the lane is only a part of the stream: with the
-// deleted messages of other parts, the list could be too large for an answer.
+// listDeleted requests the deleted sequences in the middle of the stream from its leader. If the lane is only a part of
+// the stream, listDeleted returns no sequences: with the deleted messages of other parts, the list could be too large
+// for an answer.
 func (r *Reader) listDeleted(ctx context.Context, stream jetstream.Stream) (deleted runs, err error) {
 	if stream.CachedInfo().State.NumDeleted == 0 || r.cfg.Filter != allSubjects {
 		return nil, nil

@@ -17,7 +17,7 @@ const (
 
 // Message is a message of a stream.
 type Message struct {
-	Sequence    uint64
+	Sequence    uint64    // in the stream
 	At          time.Time // the leader's timestamp; it may be earlier than the previous message's timestamp
 	Subject     string
 	Header      map[string][]string
@@ -81,7 +81,7 @@ type source struct{ stream, consumer string }
 
 // parseReply parses a reply subject without its prefix "$JS.ACK.". It has one of two forms:
 //
-//	<stream>.<consumer>.<delivered>.<sequence>.<consumer sequence>.<nanoseconds>.<pending>
+//	<stream>.<consumer>.<delivered>.<stream sequence>.<consumer sequence>.<timestamp in ns>.<pending>
 //	<domain>.<account hash>.<stream>.<consumer>.<delivered>.<…>.<pending>[.<token>…]
 func parseReply(reply string) (source, Message, bool) {
 	if strings.Count(reply, ".") >= 8 {

@@ -16,10 +16,8 @@ const (
 	// lagTimeout is the time after which the reader replaces a consumer that lacks a message of the leader. nats-server
 	// places a consumer with one replica on any server of the stream. If that server is cut off from the leader, the
 	// consumer lacks new messages, but still sends heartbeats.
-	lagTimeout = 2 * time.Second
-	// compareInterval is the minimum time between two questions to the leader whether the consumer lacks a message, at the
-	// tail of a cluster's lane: see mustCompare.
-	compareInterval = 5 * time.Second
+	lagTimeout      = 2 * time.Second
+	compareInterval = 5 * time.Second // see mustCompare
 	// ConsumerPrefix is the prefix of the names of the readers' consumers.
 	ConsumerPrefix = "delaybroker-"
 )
@@ -29,16 +27,16 @@ type pull struct {
 	r         *Reader
 	name      string // of the consumer
 	start     uint64 // the stream sequence at which the consumer starts
-	clustered bool   // the stream's leader can be lost without an event on the connection: see leaderIsRemote
+	clustered bool   // in a cluster, or behind a leaf node: see leaderIsRemote
 	msgs      chan *nats.Msg
 	requests  requests
 
 	maxMessageBytes int // bytes of a request that has room for any message of the stream
 
-	lastConsumerSeq uint64    // consumer sequence of the last message read
-	nextIsLarge     bool      // the next message may not fit into the reader's buffer
-	tail            bool      // no message of the lane followed the last message read when the server sent it
-	pending         uint64    // Message.Pending of the last message read; zero before the first
+	lastConsumerSeq uint64    // consumer sequence of the last message received
+	nextIsLarge     bool      // the next message may not fit into a request of ReaderConfig.Buffer bytes
+	tail            bool      // pending is zero; before the first message: the stream had no unread message
+	pending         uint64    // Message.Pending of the last message received; zero before the first
 	inBatchWindow   bool      // messages collect at the tail: the reader sends no request until the window ends
 	hasAnswered     bool      // the consumer has sent a message or a heartbeat since its creation or the last Probe
 	comparedAt      time.Time // when the reader last asked the leader whether the consumer lacks a message
@@ -163,14 +161,15 @@ func (p *pull) run(ctx context.Context) error {
 	}
 }
 
-// silenceTimeout returns the time after which a consumer without a message or a heartbeat counts as lost. It does not
-// depend on the heartbeat of the last request, because an earlier request with a slower heartbeat may stay open longer.
+// silenceTimeout returns the time after which the reader replaces a consumer that sends neither messages nor
+// heartbeats. It uses the heartbeat that a request would have now, not that of the latest request: when the latest
+// request has ended, an earlier one with a slower heartbeat may still be open.
 func (p *pull) silenceTimeout() time.Duration {
 	heartbeat, _ := p.requestTimes()
 	return heartbeat * 5 / 2
 }
 
-// requestTimes returns the heartbeat and the lifetime of the next request. If the user has no permission to pull, the
+// requestTimes returns the heartbeat and the lifetime of the next request. If the broker has no permission to pull, the
 // server does not answer, and the reader notices that only by the missing heartbeats. So both times are short until the
 // consumer has answered.
 func (p *pull) requestTimes() (heartbeat, expires time.Duration) {
@@ -225,8 +224,8 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	return p.r.accept(ctx, s)
 }
 
-// control handles m, which arrived for q and is not a stored message. A client may have forged m. If m is for an
-// earlier request in the same place, control ignores m.
+// control handles m, which arrived for the place q and is not a stored message. A client may have forged m. If m is for
+// an earlier request in q, control ignores m.
 func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 	if m.Subject != q.reply {
 		return nil
@@ -241,7 +240,7 @@ func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 		p.hasAnswered = true
 		return p.compare(ctx, c.position >= p.r.knowledge.next)
 	case c.kind == requestFull && (c.bytesLeft == 0 || c.bytesLeft >= p.maxMessageBytes):
-		return errTooSmall // the next epoch reads the stream's limit again
+		return errTooSmall // the next epoch reads the stream's MaxMsgSize again
 	case c.kind == requestFull:
 		// If the request has delivered messages, another request of its size may have room for the message.
 		p.nextIsLarge = p.nextIsLarge || c.bytesLeft >= p.r.cfg.Buffer
@@ -261,9 +260,10 @@ func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 //     messages with these sequences were deleted. But the server may have created the consumer again: if the first
 //     messages of the new consumer were lost on the wire, its consumer sequence may be the expected one by chance.
 //   - In a cluster, messages follow the last message read, although the consumer is idle.
-//   - In a cluster, the consumer lacked a message after the previous heartbeat.
+//   - In a cluster, the consumer lacked a message when the reader last asked, and has sent no message since.
 //
-// At the tail of a cluster's lane, the reader must ask at the first heartbeat after each compareInterval.
+// At the tail of a lane in a cluster, the reader must also ask if it has not asked for compareInterval. Here, "in a
+// cluster" includes a stream behind a leaf node.
 func (p *pull) mustCompare(skipped bool, now time.Time) bool {
 	return skipped || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.comparedAt) >= compareInterval)
 }

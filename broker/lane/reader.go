@@ -31,8 +31,8 @@ type Item struct {
 	Message
 }
 
-// Reader reads one lane in order and hands the messages to one owner. While the owner takes no message, the reader
-// blocks, and soon sends no more requests to the server.
+// Reader reads one lane in order and hands the messages to one owner. If the owner takes no messages, the channel of
+// items fills, and the reader stops sending requests to the server.
 type Reader struct {
 	cfg    ReaderConfig
 	api    jsapi.Client
@@ -42,11 +42,11 @@ type Reader struct {
 	epochs        chan Epoch
 	itemBytes     atomic.Int64  // size of the items handed over and not yet released
 	releaseSignal chan struct{} // capacity 1; has a value after the owner released an item
-	probeSignal   chan struct{} // capacity 1; has a value if the consumer may be gone
+	probeSignal   chan struct{} // capacity 1; has a value after Probe
 	invalidEpochs chan uint64   // capacity 1; the owner has found that the stream of this epoch was replaced
 	liveEpoch     atomic.Uint64 // number of the epoch whose consumer is believed alive; zero if there is none
 
-	epoch     uint64    // number of the last epoch; used only by Run
+	epoch     uint64    // number of the latest epoch, alive or not; used only by Run
 	knowledge knowledge // used only by Run
 }
 
@@ -55,7 +55,7 @@ type knowledge struct {
 	judge        Judge
 	created      time.Time // creation time of the stream that was read
 	newHistory   bool      // the stream has another history, and no epoch has reported that
-	first        uint64    // lowest sequence to hand over
+	first        uint64    // lowest stream sequence to hand over
 	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
 	lastRead     Message   // Sequence and At of the last message handed over
 	next         uint64    // see "The reader skips no message" in the package documentation
@@ -71,8 +71,8 @@ type ReaderConfig struct {
 	Stream    string
 	Filter    string        // the subjects of the lane, if it is only a part of the stream; empty for all
 	Delay     time.Duration // the time for which every message waits in the lane; zero for a lane without a delay
-	// From is the lowest sequence to hand over: the cursor of the previous owner. A replica that lags may still show
-	// purged messages below From. The reader ignores From if the stream was replaced: see recognize.
+	// From is the lowest stream sequence to hand over: the cursor of the previous owner. A replica that lags may still
+	// show purged messages below From. The reader ignores From if the stream was replaced: see recognize.
 	From        uint64
 	FromCreated time.Time // creation time of the stream to which From applies; zero if unknown
 	// Sparse means that any message of the stream may be deleted at any time, that most sequences may be deleted, and that
@@ -107,7 +107,7 @@ func (r *Reader) Epochs() <-chan Epoch { return r.epochs }
 // Items delivers the messages in order. The owner must call Release for each of them. The channel is never closed.
 func (r *Reader) Items() <-chan Item { return r.items }
 
-// Release frees the bytes of an item. The owner calls Release after it has received the item.
+// Release frees an item's part of ReaderConfig.Buffer. The owner calls Release after it has received the item.
 func (r *Reader) Release(it Item) {
 	r.itemBytes.Add(-int64(it.Size))
 	select {
@@ -117,7 +117,7 @@ func (r *Reader) Release(it Item) {
 }
 
 // Live returns the number of the epoch whose consumer is believed alive, or zero if there is none. The owner must
-// commit only while its last epoch is live: see "Invariants" in package engine.
+// commit only while this is the number of the latest epoch that it received: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.liveEpoch.Load() }
 
 // Invalidate tells the reader that the stream of an epoch was replaced. If this is the current epoch, the reader begins

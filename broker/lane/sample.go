@@ -8,13 +8,13 @@ import (
 
 // Sample is the state of a stream as its leader reports it.
 type Sample struct {
-	ServerTime time.Time // of the answer, by the leader's clock
-	Received   time.Time // by the local clock
-	Leader     string    // the server's name; empty if the stream has no leader
+	ServerTime time.Time // when the leader answered, by its clock
+	Received   time.Time // when the answer arrived, by the local clock
+	Leader     string    // name of the leader's server; empty if the stream has no leader
 	Quorate    bool      // the leader has recently heard from a majority of the stream's replicas, itself included
 	Created    time.Time // creation time of the stream, which distinguishes streams of one name
 	FirstSeq   uint64
-	LastSeq    uint64
+	LastSeq    uint64 // highest sequence that the stream has given; the message may be deleted
 	Messages   uint64
 	Bytes      uint64
 	MaxBytes   int64 // the stream's limit; zero or less means no limit

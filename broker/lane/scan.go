@@ -20,17 +20,17 @@ import (
 const (
 	scanBatch = 1000
 	scanBytes = 4 << 20 // bytes of one batch; if messages may be larger, a batch has room for one message
-	// scanTimeout is the timeout of the next message, or of the report that there is none.
+	// scanTimeout is the time for which a scan waits for the next message, or for the report that there is none.
 	scanTimeout = 5 * time.Second
-	// createTimeout is the timeout of one request to create a consumer. The request is repeated once, because a leader
-	// that steps down may not answer.
+	// createTimeout is the timeout of one attempt to create a consumer. After a timeout, the scan tries again, one time: a
+	// leader that steps down may not answer.
 	createTimeout = scanTimeout / 2
 	retryPause    = 25 * time.Millisecond // before the repetition of a request that no server received
 )
 
-// Scan reads the messages of a stream once, for an observer such as an operator. No stored message can end a scan,
-// because a stored message is recognized by its reply subject, which the server sets. If a message is lost on the wire,
-// the scan ends with an error, and the caller may scan again; a [Reader] continues.
+// Scan reads the messages of a stream in one pass, for an observer such as an operator. No stored message can end a
+// scan, because a stored message is recognized by its reply subject, which the server sets. If a message is lost on the
+// wire, the scan ends with an error, and the caller may scan again; a [Reader] continues.
 type Scan struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
@@ -39,9 +39,9 @@ type Scan struct {
 	Observer  string // the beginning of the consumer's name
 
 	Filters     []string  // subjects, which must not overlap; empty for all
-	From        uint64    // the first sequence; zero for the beginning
+	From        uint64    // stream sequence at which the scan begins; zero for the beginning
 	Since       time.Time // if From is zero: the scan leaves out messages stored before Since; zero for the beginning
-	To          uint64    // the last sequence; zero for the end
+	To          uint64    // stream sequence at which the scan ends, included; zero for the end
 	HeadersOnly bool      // without bodies: see Message.BodySize
 	Batch       int       // messages in one batch, at most scanBatch; zero means scanBatch
 }
@@ -147,8 +147,8 @@ type batches struct {
 	lastConsumerSeq uint64 // consumer sequence of the last message read
 }
 
-// next reads one batch. More is false if the batch is empty, if it has reached To, or if the caller wants no more
-// messages.
+// next reads one batch. Token distinguishes the batches in the inbox. More is false if the batch is empty, if it has
+// reached To, or if the caller wants no more messages.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	bytesLeft := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
 	batch := min(cmp.Or(b.Batch, scanBatch), scanBatch)

@@ -7,7 +7,8 @@ const (
 	// corrects the leader's clock, that clock may run up to 500 ppm slower than the local monotonic clock: 50 µs in Trust.
 	// The server takes more than 50 µs to store a publish, so no delivery is early.
 	Trust = 100 * time.Millisecond
-	// freshness is the age, computed with the offset of the last answer, below which a message's timestamp is a proof.
+	// A message's timestamp is a proof only if the message is younger than freshness. Its age is computed with
+	// answerOffset.
 	freshness = time.Millisecond
 )
 
@@ -28,8 +29,8 @@ type Clock struct {
 	answerOffset time.Duration // the Offset according to the last answer
 	answeredAt   time.Time     // local; when the last answer was received
 	answered     bool          // the leader has answered at least once
-	lastSeq      uint64        // the stream's last sequence, in the last answer
-	leader       string        // the leader's name, in the last answer
+	lastSeq      uint64        // Answer.LastSeq of the last answer
+	leader       string        // Answer.Leader of the last answer
 }
 
 // bound is the largest proven Offset in an interval of Trust/2.
@@ -41,10 +42,10 @@ type bound struct {
 
 // Answer is an answer of a stream's leader to a request for the stream's state.
 type Answer struct {
-	Time     time.Time // of the answer, by the leader's clock
-	Received time.Time // by the local clock
-	Leader   string    // the leader's name
-	LastSeq  uint64    // the last sequence of the stream
+	Time     time.Time // when the leader answered, by its clock
+	Received time.Time // when the answer arrived, by the local clock
+	Leader   string    // name of the leader's server
+	LastSeq  uint64    // the highest sequence in the stream at that time
 }
 
 // NewClock returns a clock that has no answer yet. Local is the local time now, with a monotonic reading.
@@ -59,10 +60,11 @@ func (c *Clock) LastAnswer() (at time.Time, ok bool) { return c.answeredAt, c.an
 // HasAnswer reports whether the leader has answered.
 func (c *Clock) HasAnswer() bool { return c.answered }
 
-// Leader returns the name of the leader that answered last.
+// Leader returns the name of the server whose answer was recorded last.
 func (c *Clock) Leader() string { return c.leader }
 
-// Record records an answer of the stream's leader. It ignores an answer that is older than the last one.
+// Record records an answer of the stream's leader. It ignores an answer that was received before the last recorded
+// answer.
 func (c *Clock) Record(a Answer) {
 	if a.Received.Before(c.answeredAt) {
 		return // an older answer must not count as a new proof
@@ -85,8 +87,8 @@ func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
 	}
 }
 
-// Offset returns the leader's time shown minus the local time, which is base plus the monotonic time from base to
-// local.
+// Offset returns shown, a time of the leader's clock, minus local. For this, local is base plus the monotonic time from
+// base to local.
 func (c *Clock) Offset(shown Time, local time.Time) time.Duration {
 	return shown.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
 }

@@ -10,17 +10,17 @@
 //
 // # When the leaders' clocks differ
 //
-// The leader of the first stream fixes the due time. The clock of the last stream's leader decides whether the due time
-// has come. So if the first leader's clock is behind the last leader's clock, the delivery is early by the difference.
-// If the first leader's clock is ahead, the delivery is late by the difference. Streams in between do not matter: each
-// leader measures the remaining time by its own clock, so the next stream corrects an error. A message that stays in
-// one stream is not affected. A difference of the clocks causes no duplicate. It loses or repeats no round of a series,
-// because the schedule determines the times of rounds.
+// A message may pass through several streams. The leader of the first stream fixes the due time. The clock of the last
+// stream's leader decides whether the due time has come. So if the first leader's clock is behind the last leader's
+// clock, the delivery is early by the difference. If the first leader's clock is ahead, the delivery is late by the
+// difference. The clocks in between do not matter: in each stream, the remaining time is measured again. A message that
+// stays in one stream is not affected. A difference of the clocks causes no duplicate. It loses or repeats no round of
+// a series, because the schedule determines the times of rounds.
 //
 // # Comparisons of clocks
 //
-// Clock.Offset compares the local clock with the clock of a leader. A Clock belongs to a lane. The code in these files
-// has no lane, and compares the two clocks itself:
+// Clock.Offset compares the local clock with the clock of a leader. The code in these files has no Clock, and compares
+// the two clocks itself:
 //
 //	timer/store/read.go                             the leader's time when a request arrives, from an earlier answer
 //	stats/early.go                                  check for an early delivery, with a later answer of the leader

@@ -20,7 +20,8 @@ const (
 )
 
 // agree ends the leases that contradict the table, writes this instance's changes into the table, and then grants the
-// lanes that the table gives to this instance.
+// lanes that the table gives to this instance. If there is no table, and createTable must still wait, agree writes and
+// grants nothing.
 func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	for range maxWrites {
 		s.reconcile(sent)
@@ -63,7 +64,7 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 // reconcile ends the leases that contradict the table, and renews the grace, which then counts from sent, the start of
 // the round. A provisional lease (taken in an outage) ends only if the lane's owner in the table is alive and does not
 // disown the lane. Then reconcile ends the leases of stuck workers. It sends a tick to the other workers if there are
-// other instances, if Held has returned false, or if the grace had ended.
+// other instances, or if the grace had ended. It also sends a tick to each worker whose Held has returned false.
 func (s *Shared) reconcile(sent time.Time) {
 	previous := s.grace.Load()
 	s.mu.Lock()
@@ -151,7 +152,7 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 }
 
 // endReleased ends the leases that the releases give up. The table already shows that the lanes are free. In an outage,
-// the next call of this instance shows it by not listing the lanes.
+// the other instances learn this from the next call of this instance, which does not list the lanes.
 func (s *Shared) endReleased(releases []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +184,7 @@ func (s *Shared) grant() {
 	}
 }
 
-// newLease creates a lease from the claim in the table. The caller holds the lock.
+// newLease gives a lease to a waiter, with the cursor and the epoch of the lane's claim. The caller holds the lock.
 func (s *Shared) newLease(lane string, w *waiter) *sharedLease {
 	c := s.view.table.Lanes[lane]
 	l := &sharedLease{
@@ -196,8 +197,8 @@ func (s *Shared) newLease(lane string, w *waiter) *sharedLease {
 	return l
 }
 
-// handOver asks the workers to release the lanes that belong to the share of another live instance. A lane stays with
-// this instance until its worker releases it.
+// handOver asks the workers to release the lanes that belong to the share of another live instance, if the set of
+// instances has been the same for stabilityTime. A lane stays with this instance until its worker releases it.
 func (s *Shared) handOver(now time.Time) {
 	if now.Sub(s.view.membersChanged) < stabilityTime {
 		return

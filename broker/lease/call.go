@@ -18,7 +18,8 @@ type call struct {
 	Answer   bool   `json:"answer,omitempty"` // the answer to a question; it announces no change
 	HasTable bool   `json:"knows,omitempty"`  // the sender has read or created a valid table
 
-	OwnedLanes    map[string]uint64 `json:"owns,omitempty"`  // the epoch of each claim; zero for a lane without a claim
+	// OwnedLanes has the epoch of each lane that the sender owns; zero for a lane that it took in an outage.
+	OwnedLanes    map[string]uint64 `json:"owns,omitempty"`
 	EligibleLanes []string          `json:"wants,omitempty"` // the lanes that the sender can own
 }
 

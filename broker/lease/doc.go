@@ -8,9 +8,10 @@
 //	worker    the loop of the owner that works one lane, and calls Acquire, Held and Release
 //	standby   an instance that waits for a lane which another instance owns
 //	table     one message: the running instances, and the owner of each lane
+//	claim     the entry of a lane in the table: it names the owner, if any, and has an epoch, which rises with each owner
 //	counter   one message for each instance, which holds a number
 //	beat      an instance's raise of its own counter, once a second; it is good if the leader then shows the new counter
-//	tick      a value that the leaser sends to a worker after a successful round, while there are other instances
+//	tick      a value that Shared sends to a worker after a successful round, while there are other instances
 //	call      a message on a plain subject, which no stream stores
 //	round     a beat, a read of the table and the counters and, if the table must change, a write and a call
 //	liveness  the state of another instance, alive or dead, inferred from its counter and its calls
@@ -50,7 +51,7 @@
 //     lanes of other shares. So there is no leader among the instances, and an instance with an outdated table does no
 //     harm.
 //   - An instance that reads a message of a newer format than its own declines the lane. As long as an instance of a
-//     newer format can own the lane, the share of the older instance does not contain the lane.
+//     newer format can own the lane, the share of the declining instance does not contain the lane.
 //   - After an instance has joined, no lane moves between live instances until the set of instances has been the same
 //     for 5 s. An instance that stops drains each lane, frees the lane in the table, stores the cursor there, and sends
 //     a call. The next owner starts immediately at that cursor.
@@ -99,8 +100,8 @@
 // those of its lanes that have no live owner in the table.
 //
 // A lease does not end when Held returns false. If the instance can beat again, and is still the owner in the table, it
-// continues with all its messages in flight, and causes no duplicates. Without a release, a lease ends only if
-// the table gives the lane away, if a call of another instance claims it in an outage, or if the worker is stuck.
+// continues with all its messages in flight, and causes no duplicates. Without a release, a lease ends only if the
+// table gives the lane away, if a call of another instance claims it in an outage, or if the worker is stuck.
 //
 // While there are other instances, each worker must also receive a tick after every good round (Ticks). A worker that
 // does not receive the tick within 5 s loses its lane, even if the rest of the process runs. A separate goroutine that
@@ -126,7 +127,7 @@
 //
 // # The situations
 //
-// Each situation, its outcome, and the test that shows it.
+// Each situation, its outcome, and the test that shows it. A word in parentheses names the variant of the test.
 //
 //	an instance alone      owns all lanes, one request every 10 s         TestAloneCostsLittle, TestDeniedWorkerGetsTick
 //	  peer's call is lost  two owners, for 10 s or until a call           TestAloneDetectsPeer, test/TestTwoOwnersEnd
@@ -136,9 +137,9 @@
 //	  one stops            its lanes move immediately, with the cursors   TestStopHandsOver
 //	  one dies             its lanes move within 5.5 s                    TestCrashIsNoticed
 //	  one hangs            loses the lanes whose workers are stuck        TestStuckLoopLosesItsLane
-//	  one is cut off       stops before its lanes move; later shares      TestCutOff
+//	  one is cut off       stops before its lanes move; rejoins later     TestCutOff
 //	  one is suspended     Held is false; reads the table before it acts  TestGrace
-//	  cannot read a lane   a newer instance, while alive, owns the lane   test/TestLaneGoesToNewerInstance
+//	  cannot read a lane   a live instance of a newer format owns it      test/TestLaneGoesToNewerInstance
 //	  server down          no delivery, no move; same leases afterwards   TestServerAway
 //	  same name            the younger stops                              TestSameNameStops,
 //	                                                                      TestSameNameWithoutCalls

@@ -7,8 +7,8 @@ import "errors"
 var ErrNameInUse = errors.New("another instance has the same name")
 
 var (
-	// errConflict is returned when the last message of a subject is not, or may not be, the message that the write should
-	// replace.
+	// errConflict is returned when the last message of a subject is not the message that the write should replace, or when
+	// another message of the subject is being stored.
 	errConflict = errors.New("another message was stored first")
 	// errStale is returned when an answer does not show a message that was stored before the request.
 	errStale = errors.New("a server returned an outdated state")

@@ -5,9 +5,9 @@ import "time"
 const (
 	// beatInterval is the interval at which an instance that is not alone raises its counter.
 	beatInterval = time.Second
-	// livenessTimeout is the time for which an instance may act after it sent its last good beat. After the same time
-	// without a change of the counter, other instances take over. They count from the time at which they read the
-	// counter, which is later. So the instance stops before it is replaced.
+	// livenessTimeout is the time for which an instance may act after it sent its last good beat; grace.permits has the
+	// exceptions. After the same time without a change of the counter, other instances take over. They count from the time
+	// at which they read the counter, which is later. So the instance stops before it is replaced.
 	livenessTimeout = 5 * time.Second
 	// outageTimeout is the time for which the instances wait for a stream that fails. After that time they continue
 	// without the stream: see divideByCalls. An election times out after at most 9 s. For a full stream, the time is
@@ -15,7 +15,7 @@ const (
 	outageTimeout = 15 * time.Second
 	// signInterval is the interval at which an instance that is alone renews its own sign of life.
 	signInterval = 2 * time.Second
-	// maxSignAge is the age at which this sign of life expires: an instance with an older sign has stood still.
+	// maxSignAge is the age at which this sign of life expires: an instance with an older sign was suspended or blocked.
 	maxSignAge = 4 * time.Second
 )
 
@@ -32,8 +32,10 @@ func (i instant) elapsed(now instant) time.Duration {
 
 // grace determines how long an instance may act on its leases without a new good round.
 type grace struct {
-	beatSentAt instant // time of the last good beat; if alone, of the last sign of life; in an outage: see handleFailure
-	alone      bool
+	// beatSentAt is the time of the last good beat or, if alone, of the last sign of life. In an outage, handleFailure and
+	// divideByCalls may set it to a later time.
+	beatSentAt instant
+	alone      bool // beatSentAt is a sign of life, and the grace is maxSignAge
 	// attemptStart is the start of the last attempt to beat that failed before the grace ended; nil after a good beat.
 	attemptStart *instant
 }

@@ -57,7 +57,7 @@ func (s *Shared) checkIdentities() {
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
 				start := time.Unix(0, i.Started).UTC().Format(time.RFC3339)
-				s.cfg.Fail(fmt.Errorf("%w, %q: %s started at %s, so this instance stops; "+
+				s.cfg.Fail(fmt.Errorf("%w, %q: %s started earlier, at %s, so this instance stops; "+
 					"give each instance a unique name, or give none a name", ErrNameInUse, i.Name, id, start))
 			}
 		}

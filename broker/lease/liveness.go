@@ -13,10 +13,14 @@ type liveness struct {
 
 // sighting is the last known counter of another instance.
 type sighting struct {
-	counter   uint64
-	firstRead time.Time // when this value was first read; if rounds failed since then, the time of the next good round
-	changedAt time.Time // when a change of the counter was last read
-	alive     bool      // a change was read, or a call arrived
+	counter uint64
+	// firstRead serves unchangedFor: when this counter was first read or, if a later round failed, when a round succeeded
+	// again.
+	firstRead time.Time
+	// changedAt serves alive: the time of the last sign of life, a call or a raised counter. Counters that were read while
+	// lastSuccess was zero do not count.
+	changedAt time.Time
+	everAlive bool // a raised counter was read, or a call arrived, at any time
 }
 
 // record records a counter. It ignores a counter that has not risen, because a client may have stored an old counter
@@ -31,7 +35,7 @@ func (l *liveness) record(id string, counter uint64, called bool, now time.Time)
 		changedAt = now
 	}
 	l.sightings[id] = sighting{
-		counter: counter, firstRead: now, changedAt: changedAt, alive: s.alive || s.counter > 0 || called,
+		counter: counter, firstRead: now, changedAt: changedAt, everAlive: s.everAlive || s.counter > 0 || called,
 	}
 }
 
@@ -64,10 +68,10 @@ func (l *liveness) unchangedFor(id string) time.Duration {
 }
 
 // everAlive reports whether an instance has ever shown a sign of life.
-func (l *liveness) everAlive(id string) bool { return l.sightings[id].alive }
+func (l *liveness) everAlive(id string) bool { return l.sightings[id].everAlive }
 
 // alive reports whether an instance has shown a sign of life within livenessTimeout.
 func (l *liveness) alive(id string, now time.Time) bool {
 	s := l.sightings[id]
-	return s.alive && now.Sub(s.changedAt) < livenessTimeout
+	return s.everAlive && now.Sub(s.changedAt) < livenessTimeout
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// handleFailure handles a failed round. A failed round that begins within the grace extends the grace: while the writes
-// of this instance fail, the writes of other instances usually also fail. If only this instance has lost the stream, a
+// handleFailure handles a failed round. A round that fails before the grace ends extends the grace: while the writes of
+// this instance fail, the writes of other instances usually also fail. If only this instance has lost the stream, a
 // lane may have two owners, which is better than no owner.
 func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 	if s.outage.start.IsZero() {
@@ -101,7 +101,8 @@ func (s *Shared) divideByCalls(now time.Time) {
 }
 
 // tableFromCalls returns a table of this instance and of the instances whose calls arrive, with the lanes that they
-// report. If two instances claim a lane, the claim with the higher epoch wins.
+// report. If two instances claim a lane, the claim with the higher epoch wins or, with equal epochs, that of the lower
+// id.
 func (s *Shared) tableFromCalls(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
