@@ -13,9 +13,9 @@ import (
 const (
 	// keysRetry is the interval at which a message whose seal has an unknown key is checked again.
 	keysRetry = time.Second
-	// maxKeyWaits and maxKeyWaitBytes are the maximum number and bytes of a lane's messages that wait for the key of their
-	// seal. Further messages with an unknown key count as forged, and become dead letters: a client that forges seals
-	// must not fill the lane's memory.
+	// At most maxKeyWaits messages of a lane, with at most maxKeyWaitBytes bytes together, may wait for the key of their
+	// seal. Further messages with an unknown key count as forged, and become dead letters: a client that forges seals must
+	// not fill the lane's memory.
 	maxKeyWaits     = 256
 	maxKeyWaitBytes = 1 << 20
 	// flightOverhead is the memory in bytes that a message takes in addition to its content: the flight, its parsed
@@ -32,7 +32,7 @@ const (
 //	expanded     until its next decision, if it was packed before and cannot be packed now
 //	untimed      until the leader's time is proven, in the order of reading
 //	unanswered   until its publish, delivery or request is answered; only counted
-//	halted       until a closing pause is over, in the order of due times
+//	halted       until the pause of the target is not closing any more
 //	unchecked    until fewer than maxChecks requests about duplicates are unanswered
 //
 // A message in expanded needs no further memory, so it must not wait behind packed messages, which need memory. Only
@@ -40,7 +40,7 @@ const (
 type flights struct {
 	wheel     *wheel.Wheel[wheelEntry]
 	expanded  *wheel.Wheel[*flight]
-	overdue   *wheel.Wheel[struct{}] // the times since which messages are overdue
+	overdue   *wheel.Wheel[struct{}] // for each overdue message, the time from which on it is overdue
 	untimed   []*flight
 	halted    []*flight
 	unchecked []*flight
@@ -103,7 +103,7 @@ func (f *flights) removeFromWheel(fl *flight) bool {
 	return true
 }
 
-// endHopWait ends the wait for a hop of a message that was removed from the wheel, if the message awaited a hop.
+// endHopWait updates hopWaits after a message was removed from the wheel.
 func (f *flights) endHopWait(fl *flight) {
 	if fl.awaitsHop {
 		fl.awaitsHop = false
@@ -136,7 +136,8 @@ func (f *flights) takeDue(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	}
 }
 
-// wakeTime returns the time of the first message on the wheels for which there is memory now.
+// wakeTime returns the earliest time on the wheels. While there is no memory to unpack a message, only the messages in
+// expanded count.
 func (f *flights) wakeTime() (leader.Time, bool) {
 	if f.blocked() {
 		due, ok := f.expanded.Next()
@@ -145,7 +146,7 @@ func (f *flights) wakeTime() (leader.Time, bool) {
 	return f.nextTime()
 }
 
-// nextTime returns the time of the first message on the wheels.
+// nextTime returns the earliest time on the wheels.
 func (f *flights) nextTime() (leader.Time, bool) {
 	due, ok := f.wheel.Next()
 	if expanded, found := f.expanded.Next(); found && (!ok || expanded.Before(due)) {
@@ -159,7 +160,7 @@ func (f *flights) waiting() int {
 	return f.wheel.Len() + f.expanded.Len() + len(f.untimed) + len(f.halted)
 }
 
-// setOverdue records the time since which a message is overdue, or that it is not overdue.
+// setOverdue records that a message is overdue from the time since on, or that it is not overdue.
 func (f *flights) setOverdue(fl *flight, since leader.Time, overdue bool) {
 	f.overdue.Remove(fl.overdueHandle)
 	if overdue {
@@ -167,9 +168,9 @@ func (f *flights) setOverdue(fl *flight, since leader.Time, overdue bool) {
 	}
 }
 
-// oldestOverdue returns the earliest time since which a message is overdue. For a message on the wheels without a
-// recorded time, that is its time there plus the lookahead: about right for a message that awaits a hop, and too late
-// for the others.
+// oldestOverdue returns the earliest time from which on a message is overdue. A message on the wheels for which
+// setOverdue has recorded no time counts as overdue from its time on the wheel plus the lookahead. For a message that
+// awaits a hop, this is about right; for the others, it is too late.
 func (f *flights) oldestOverdue() (since leader.Time, ok bool) {
 	first, ok := f.overdue.Next()
 	since = leader.At(first)
@@ -199,7 +200,7 @@ func (f *flights) beginKeyWait(fl *flight, local time.Time) (room bool) {
 	return f.keyWaits <= maxKeyWaits && f.keyWaitBytes <= maxKeyWaitBytes
 }
 
-// endKeyWait ends a wait that beginKeyWait began.
+// endKeyWait uncounts a message that beginKeyWait counted.
 func (f *flights) endKeyWait(fl *flight) {
 	fl.keyWait = nil
 	f.keyWaits--
@@ -211,8 +212,8 @@ func cost(s lane.Message) int {
 	return s.Size + s.Size/4 + headersCost(s.Header) + flightOverhead
 }
 
-// headersCost returns the memory of decoded headers, in bytes. The names of the broker's headers take none, because
-// they are constants.
+// headersCost returns the memory of decoded headers, in bytes. Of the broker's headers, only the values count, because
+// their names are constants.
 func headersCost(h message.Header) (bytes int) {
 	for name, values := range h {
 		for _, v := range values {

@@ -29,7 +29,7 @@ type laneKind interface {
 	yields(local time.Time) bool
 	// commit removes the messages up to todo.upTo from the stream, or stores this position as a cursor.
 	commit(ctx context.Context, c *committer, todo commit) error
-	// poll sends periodic requests to JetStream. It returns the time until the next request.
+	// poll sends the periodic requests that are due to JetStream. It returns the time until the next one is due.
 	poll(w *worker, m moment) time.Duration
 	// report sets the fields of r that this kind of lane computes differently.
 	report(w *worker, r *stats.Report)
@@ -38,7 +38,7 @@ type laneKind interface {
 // source describes the messages of a lane, and the lane's share of the memory.
 type source struct {
 	filter string  // the subjects of a lane that is only a part of its stream; empty for a whole stream
-	cursor string  // the subject on which the lane stores its cursor; such a message needs no commit; empty for none
+	cursor string  // the subject of the messages that store the lane's cursor, which need no commit; empty for none
 	sparse bool    // messages may be deleted at any time, in any order: see lane.ReaderConfig
 	share  float64 // the lane's share of the instance's memory: see budget
 }

@@ -2,9 +2,9 @@ package engine
 
 import "sync"
 
-// mailbox is an unbounded queue with one reader, the loop of a worker. Any goroutine may put values into a mailbox. The
-// loop bounds the number of answers that it waits for, and so the length of the queue. A channel with that capacity
-// would cost megabytes on every idle lane.
+// mailbox is a queue without a capacity. Any goroutine may put items into it, and only the loop of a worker takes them.
+// The queue stays short because the loop bounds the number of requests without an answer. A channel with room for all
+// these answers would cost megabytes on every idle lane.
 type mailbox[T any] struct {
 	mu     sync.Mutex    // guards items and taken
 	items  []T           // put since the last Take

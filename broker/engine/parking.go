@@ -21,8 +21,8 @@ const (
 	parkTimeout = time.Second
 )
 
-// pausedLane is the lane of one pause. A worker reads it after the pause was resumed, and stops soon when
-// the pause is active again.
+// pausedLane is the lane of one pause. A worker reads it after the pause was resumed, and stops soon when the pause is
+// active again.
 type pausedLane struct {
 	plainLane
 	pause  string // the id of the pause
@@ -75,10 +75,10 @@ func fireOrPark(p plan, m moment, f *flight) step {
 // stream answers.
 type parking struct {
 	unanswered int       // number of published messages without an answer
-	lastAnswer time.Time // local; the time of the last answer or, if later, of the first publish after all were answered
+	lastAnswer time.Time // local; when the last answer came or, if later, when unanswered last rose from zero
 }
 
-// begin records the first publish of a message into the stream of paused messages.
+// begin records that a message is published into the stream of paused messages. Its repeats are not recorded.
 func (p *parking) begin(local time.Time) {
 	if p.unanswered == 0 {
 		p.lastAnswer = local

@@ -19,15 +19,15 @@ import (
 const (
 	// drainPoll is the interval at which the owner checks whether a draining lane is empty.
 	drainPoll = 50 * time.Millisecond
-	// minClosing is the minimum time from the owner's change of a pause to "closing" until its change to "over". By then,
-	// every connected instance should have read the state "closing". A new owner does not know how long a pause has been
+	// minClosing is the minimum time for which a pause is in the state "closing" before the owner sets "over". In this
+	// time, every connected instance should read the state "closing". A new owner does not know how long a pause has been
 	// closing, so it begins with "resuming" again.
 	minClosing = time.Second
 	// drainTurn is the maximum time for which one lane drains while others wait.
 	drainTurn = 10 * time.Second
 	// The owner looks for messages that were stored too late in the lanes of ended pauses. In the first minute after the
-	// end of a pause, it looks every minSweepInterval. Then it looks every sweepInterval while the list contains the
-	// pause. After that, it looks at least every maxSweepInterval while no target is paused.
+	// end of a pause, it looks every minSweepInterval. Then it looks every sweepInterval while the list of pauses contains
+	// the pause. After that, it looks at least every maxSweepInterval while all pauses in the list have ended.
 	minSweepInterval, sweepInterval, maxSweepInterval = 5 * time.Second, time.Minute, time.Hour
 )
 
@@ -37,7 +37,7 @@ type pauseLanes struct {
 	lane  streams.Spec
 	lease lease.Lease // of the stream
 
-	lastDrained string               // the pause whose lane was drained last
+	lastDrained string               // the id of the pause whose lane was drained last
 	checkedAt   map[string]time.Time // by id: the last check of an ended pause's lane that found no message
 }
 
@@ -45,7 +45,7 @@ func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
 	return &pauseLanes{Engine: e, lane: l, lease: held, checkedAt: make(map[string]time.Time)}
 }
 
-// run drains the lanes of resumed pauses, one after the other, until ctx or the lease ends.
+// run drains the lanes of resumed and ended pauses, one after the other, until ctx or the lease ends.
 func (l *pauseLanes) run(ctx context.Context) error {
 	l.ownsPaused.Store(true)
 	defer l.ownsPaused.Store(false)
@@ -164,8 +164,8 @@ func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time)
 	return slices.ContainsFunc(ids, func(other string) bool { return other != id })
 }
 
-// drained moves a pause to its next state if the pause's lane is empty, and back to resuming if the lane closes for too
-// long. It reports whether the lane needs no worker any more.
+// drained moves a pause to its next state if the pause's lane is empty, and back to resuming if the pause has been
+// closing for longer than pause.MaxClosing. It reports whether the lane needs no worker any more.
 func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time, local time.Time) bool {
 	p, known := l.Pauses.List().Get(id)
 	if known && p.State == pause.Paused {
@@ -177,7 +177,7 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 		return empty
 	case empty && p.State == pause.Resuming:
 		l.Pauses.SetState(ctx, id, pause.Resuming, pause.Closing)
-		*closing = time.Now() // minClosing counts from the stored state, and SetState may take seconds
+		*closing = time.Now() // after SetState, which may take seconds: minClosing begins when the state is stored
 	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing: // or another owner began to close it
 		l.Pauses.SetState(ctx, id, pause.Closing, pause.Resuming)
 	case empty && local.Sub(*closing) >= minClosing:

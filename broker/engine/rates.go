@@ -25,8 +25,8 @@ import (
 // or falls short of it, whenever the demand moves between lanes. The demand moves each time that the messages of
 // another level become due.
 
-// maxHome is the maximum delay of a home. The reading of such a short level never pauses, so each message is read
-// immediately.
+// maxHome is the maximum delay of a home. A level with at most this delay is read without pauses (see readAhead), so
+// each message is read immediately, unless memory is short.
 const maxHome = readAhead
 
 // homesOf returns the levels of a ladder that can be a home.
@@ -69,8 +69,8 @@ func fireAtHome(p plan, m moment, f *flight) step {
 
 // movedHome reports whether an instance has probably moved a message into this lane because this lane is the message's
 // home: the message was due when it was stored. This instance sends the message from this lane even if it computes
-// another home, because the two instances may have different settings. Otherwise, each instance could move the message
-// to the home that it computes, and the message would circle.
+// another home, because the two instances may have different settings. If each instance moved the message to the home
+// that it computes, the message would circle.
 func (p plan) movedHome(f *flight) bool {
 	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.nextAttempt())
 }

@@ -20,10 +20,10 @@ const (
 	// maxLeaderReads is the maximum number of timers that a lane reads concurrently from the leader. The lanes must not
 	// send too many requests: when 10,000 requests wait, JetStream drops the requests of all clients.
 	maxLeaderReads = 16
-	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. These
-	// bodies use at most 1/loadShare of a lane's memory. A body that is read before its marker is due must fit into half
-	// of that part, and into the lane's memory when all waiting messages are packed again. The body of a due marker may
-	// exceed the lane's limit.
+	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. All
+	// loaded bodies together use at most 1/loadShare of a lane's memory. A body that is read before its marker is due must
+	// fit, with the bodies loaded before it, into half of that part. It must also fit into the lane's memory when all
+	// waiting messages are packed again. The body of a due marker is read even if the lane's memory is used up.
 	loadShare = 2
 )
 
@@ -88,7 +88,8 @@ func (w *worker) unload(f *flight) {
 	w.startReads()
 }
 
-// setLoadedBytes changes the number of bytes of a timer for which memory is reserved. Like cost, it adds a quarter.
+// setLoadedBytes changes the number of bytes that are reserved for the body and the headers of a timer. Like cost, it
+// adds a quarter.
 func (w *worker) setLoadedBytes(f *flight, size int) {
 	old := f.timer.LoadedBytes
 	f.timer.LoadedBytes = size
@@ -107,7 +108,7 @@ type copied struct {
 
 // startCopies begins requests for the entries of queued markers, in order, while there is memory for the bodies. If
 // there is no memory, a timer that is not due yet is read when it is due. The caller must call startCopies again after
-// each event, and after the time wait at the latest.
+// each event, and at the latest when the time wait has passed.
 func (w *worker) startCopies(m moment) (wait time.Duration) {
 	t := w.timers
 	if len(t.copyQueue) == 0 {
@@ -211,7 +212,7 @@ func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	hop, due := f.request.Hop, f.request.Due
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop
-	if entry.Debounced() && due.Before(f.request.Due) { // Delay-Max-Wait moves only the marker's due time
+	if entry.Debounced() && due.Before(f.request.Due) { // Delay-Max-Wait bounds the marker's due time, not the entry's
 		f.request.Due = due
 	}
 	f.timer.TakeEntry(entry)
@@ -242,7 +243,7 @@ func (w *worker) startReads() {
 	}
 }
 
-// nextRead takes the next timer to be read from the leader from its queue. It returns nil if no timer is queued, or if
+// nextRead takes the next timer out of the queues of reads from the leader. It returns nil if no timer is queued, or if
 // there is no memory for the timer's body. Timers whose body is in memory come first, because the other timers may wait
 // for that memory.
 func (w *worker) nextRead() (f *flight) {

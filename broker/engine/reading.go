@@ -32,7 +32,7 @@ type reading struct {
 	cursor        lane.Cursor // which of the messages read have arrived
 
 	epoch        uint64       // number of the latest epoch, the life of one consumer; zero before the first
-	created      time.Time    // when the stream of that epoch was created
+	created      time.Time    // when the stream was created, as reported at the beginning of that epoch
 	historyEpoch uint64       // the first epoch of the present history
 	last         lane.Message // the last message read; only Sequence, At and Pending are set
 	sample       lane.Sample  // the last answer of the stream's leader
@@ -42,8 +42,8 @@ func newReading(r *lane.Reader, delay time.Duration, cursorSubject string, start
 	return &reading{Reader: r, delay: delay, cursorSubject: cursorSubject, start: start}
 }
 
-// record records a message that was read, and returns its mark. Present is false for a message of an earlier history:
-// the worker still delivers such a message, but its arrival commits nothing.
+// record records a message that was read, and returns its mark in the cursor. Present is false for a message of an
+// earlier history: the worker still delivers such a message, but its arrival commits nothing.
 func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 	r.Release(item)
 	if item.Epoch < r.historyEpoch {
@@ -120,9 +120,9 @@ func (r *reading) completeUntil() (due leader.Time, ok bool) {
 	return leader.At(r.last.At).Add(r.delay - lookahead), true
 }
 
-// pending returns the number of messages behind the last one read. While the lane is not being read, the last answer of
-// the stream's leader determines this number. Then the number may include deleted sequences, but it is never larger
-// than the number of messages in the stream.
+// pending returns the number of messages that the stream stored after the last one read. While the lane is not being
+// read, the last answer of the stream's leader determines this number. Then the number may include deleted sequences,
+// but it is never larger than the number of messages in the stream.
 func (r *reading) pending() uint64 {
 	if r.sample.LastSeq > r.last.Sequence+r.last.Pending {
 		return min(r.sample.LastSeq-r.last.Sequence, r.sample.Messages)

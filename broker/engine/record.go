@@ -9,10 +9,10 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file records the delivery or dead letter of each message in the journal, and calls config.Config.Ended with it.
+// This file passes a record of each delivery and dead letter to the journal, and to the function config.Config.Ended.
 // The loop calls Ended, so Ended must return immediately. The loop does not wait for the journal.
 
-// recordsEnds reports whether there is a journal or a function Ended.
+// recordsEnds reports whether the journal or Ended gets records.
 func (w *worker) recordsEnds() bool { return w.engine.Journal != nil || w.engine.Settings.Ended != nil }
 
 // recordDelivered records the delivery of a message. At is the time of the delivery by the leader's clock.

@@ -47,7 +47,8 @@ func (w *worker) count(local time.Time, interval time.Duration) time.Duration {
 	return interval
 }
 
-// countEarly counts the samples that could show early deliveries, and those that did.
+// countEarly counts the samples that can show whether deliveries were early, and the samples that show an early one:
+// see stats.EarlyCheck.
 func (w *worker) countEarly(s lane.Sample) {
 	judged, wasEarly := w.earlyCheck.Judge(w.clock.Base(), s)
 	if judged {

@@ -8,11 +8,12 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// roster holds the workers that run now, and the counts of all lanes. The zero roster is ready to use.
+// roster holds the workers that run now, and, for each lane, the counts of its moves and deliveries. The zero roster is
+// ready to use.
 type roster struct {
 	mu      sync.Mutex // guards the fields below
 	workers []*worker
-	counts  []*stats.LaneCounts // one element for each lane
+	counts  []*stats.LaneCounts // one element for each lane for which countOf was called
 }
 
 // countOf returns the counts of a lane. It creates them at the first call for the lane.

@@ -38,8 +38,9 @@ func (c *leaderClock) record(s lane.Sample) {
 	c.Record(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 }
 
-// awaitDue returns the time for which the loop may sleep. Remaining is the time until the next message is due. If the
-// last proof of the leader's time would be too old at the due time, awaitDue requests another sample.
+// awaitDue returns the duration for which the loop may sleep, if the next message is due after the duration remaining.
+// If the last proof of the leader's time will be too old then, awaitDue requests another sample, but not earlier than
+// askAhead before. After a suspension of the machine, it requests a sample immediately.
 func (w *worker) awaitDue(remaining time.Duration, m moment) time.Duration {
 	remaining = max(remaining, 0)
 	if w.clock.Suspended(m.local) {

@@ -16,11 +16,11 @@ import (
 const (
 	// settleInterval is the interval at which drain retries the required settlements.
 	settleInterval = 100 * time.Millisecond
-	// Settlements wait while more than maxAnswers other answers are outstanding.
+	// A lane is busy while it has timers to read, or waits for more than maxAnswers answers, apart from settlements.
 	maxAnswers = 64
-	// Settlements wait while due messages wait, until there are more than maxSettlements settlements, or the first one has
-	// waited for maxSettlementWait. After a time much longer than maxSettlementWait, another instance would consider the
-	// firing abandoned. At twice maxSettlements, the lane stops reading.
+	// Settlements wait while the lane is busy, until there are more than maxSettlements settlements, the first one has
+	// waited for maxSettlementWait, or the lane's memory is used up. After a time much longer than maxSettlementWait,
+	// another instance would consider the firing abandoned. At twice maxSettlements, the lane stops reading.
 	maxSettlements    = 1 << 16
 	maxSettlementWait = 10 * time.Second
 	// settlementCost is the memory that a settlement takes, in bytes.
@@ -32,7 +32,7 @@ type settlement struct {
 	timer       *role.Alarm
 	mark        lane.Mark    // the mark of the timer's message
 	settledAt   time.Time    // local
-	tries       int          // number of failed tries of the next step
+	tries       int          // number of failed tries of the present step, removal or outcome
 	retryHandle wheel.Handle // the place in settlements.retries
 
 	id  string    // of the timer's request
@@ -45,7 +45,7 @@ type settlements struct {
 	retries    *wheel.Wheel[*settlement] // settlements that wait for another try
 	required   map[*settlement]struct{}  // drain waits for these: their entries would make the next owner deliver again
 	count      int                       // number of settlements, including those in progress
-	unanswered int                       // requests and publishes without an answer
+	unanswered int                       // number of the settlements' requests and publishes without an answer
 }
 
 type (
@@ -102,7 +102,7 @@ func (w *worker) startSettlements(m moment) {
 	}
 }
 
-// settlementsWait reports whether the queued settlements must wait, because due messages wait.
+// settlementsWait reports whether the queued settlements must wait because the lane is busy: see maxAnswers.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
 	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].settledAt) > maxSettlementWait {

@@ -18,8 +18,8 @@ import (
 //	a message that was just       immediately, or at the end of the reader's batch window: see readerBatchWindow
 //	stored
 //
-// No message is early: a wake-up is only moved to a later time. Slacks end at multiples of their length, so all lanes
-// wake up at the same time.
+// No message is early: a wake-up is only moved to a later time. Time is divided into slacks of this length, and a slack
+// ends at the same moment for all lanes, so all lanes wake up together.
 
 // batchWindow is the time for which the loop collects messages that are not due yet, to move or read them together. It
 // is less than half of the lookahead, so that at least hopSlack remains for the publish of a hop.
@@ -39,9 +39,9 @@ func slackEnd(t leader.Time, slack time.Duration) leader.Time {
 // slackBegin returns the beginning of the slack into which a time falls.
 func slackBegin(t leader.Time, slack time.Duration) leader.Time { return t.Truncate(slack) }
 
-// readerBatchWindow returns the batch window of the reader of a lane: zero without a slack. In a lane without a delay,
-// and in a level that may be the home of a rate, the window is the slack, because a message may be due when it is
-// stored. In any other lane, it is at least batchWindow.
+// readerBatchWindow returns the time for which the reader of a lane collects messages. Without a slack, it is zero. In
+// a lane without a delay, and in a level that may be the home of a rate, it is the slack, because a message may be due
+// when it is stored. In any other lane, it is at least batchWindow.
 func readerBatchWindow(l streams.Spec, cfg config.Config) time.Duration {
 	rated := len(cfg.Rates)+len(cfg.RatesByKey) > 0
 	if cfg.Slack == 0 || l.Delay == 0 || rated && l.Delay <= maxHome {
@@ -53,10 +53,11 @@ func readerBatchWindow(l streams.Spec, cfg config.Config) time.Duration {
 // cooldown is a period in which the loop does not wake up for answers. The zero cooldown has ended.
 type cooldown struct {
 	until  time.Time // local
-	worked bool      // since the last pass, an answer came or a message was due
+	worked bool      // in the present pass, the loop has handled an event, or taken a message off the wheel
 }
 
-// slack returns the present slack of the lane. While messages await a hop, it is at most batchWindow.
+// slack returns the length of the lane's present slack: at most batchWindow while messages await a hop, otherwise the
+// setting.
 func (w *worker) slack() time.Duration {
 	if w.flights.hopWaits > 0 {
 		return min(w.plan.slack, batchWindow)

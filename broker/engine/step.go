@@ -42,8 +42,9 @@ func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	}
 }
 
-// jitter returns the extra wait after a refusal of a message. It is at most the target's percentage of the wait, such
-// as ~20% in DELAY_RETRY. All instances with the same settings compute the same jitter.
+// jitter returns the time by which the wait after a refusal is longer. Attempts is the number of refusals. The jitter
+// is at most the percentage of the wait that the settings have for the target, such as ~20% in DELAY_RETRY. All
+// instances with the same settings compute the same jitter.
 func (p plan) jitter(r message.Request, attempts int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
 	if limit <= 0 {
@@ -86,7 +87,7 @@ type step struct {
 	problem   *message.Problem // of dead: the reason
 	pause     string           // of park: the id of the pause
 	line      *logLine         // the log line of the step; nil for none
-	logKey    string           // the target by which the rate of log lines is limited; if empty, the text limits the rate
+	logKey    string           // the target for which log lines are rate-limited; if empty, they are limited by text
 }
 
 // stepKind is the kind of a step.
@@ -104,7 +105,7 @@ const (
 	park                        // publish into the lane of a pause
 	dead                        // publish into the stream of dead letters
 	repeat                      // publish the same message again, under the same id
-	check                       // read the copy that a stream reports as a duplicate
+	check                       // read the message that a stream, by its answer, already has under the publish's id
 	renew                       // publish the same message under another id
 	fire                        // deliver to the target
 	arrive                      // remove from memory: the message has arrived, or its timer needs no step

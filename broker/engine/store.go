@@ -11,7 +11,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// This file publishes messages into our streams, and checks the copies that a stream reports as duplicates.
+// This file publishes messages into our streams, and checks answers by which a publish is a duplicate. In this file,
+// the copy is the message that the stream already has under the id of the publish.
 
 // maxChecks is the maximum number of copies that a lane reads concurrently: after a crash, tens of thousands of
 // publishes may be reported as duplicates.
@@ -98,7 +99,7 @@ func (e stored) handle(w *worker, m moment) {
 	w.apply(f, s, m)
 }
 
-// countMove counts a message that one of our streams has stored. The journal gets a record of a dead letter.
+// countMove counts a message that one of our streams has stored. It also records a dead letter in the journal.
 func (w *worker) countMove(f *flight, m moment) {
 	switch f.sent.kind {
 	case hop, park:
@@ -111,17 +112,17 @@ func (w *worker) countMove(f *flight, m moment) {
 	}
 }
 
-// checked is the event that the copy was read, or could not be read.
+// checked is the event that the read of a copy has ended.
 type checked struct {
 	*flight
 	ours bool // a broker wrote the copy for the same hop
 	err  error
 }
 
-// check reads the copy that a stream reports as a duplicate. All publishers of a stream, clients included, share one
-// namespace of ids. So if a client guesses the id of a publish and uses the id first, the stream reports the worker's
-// publish as a duplicate, although the stream does not have the message. Therefore a copy counts only if a broker wrote
-// it for the same hop: under an internal subject, with our seal, and with the same Delay-Id and hop count.
+// check reads the copy of a publish. All publishers of a stream, clients included, share one namespace of ids. So if a
+// client guesses the id of a publish and uses the id first, the stream reports the worker's publish as a duplicate,
+// although the stream does not have the message. Therefore a copy counts only if a broker wrote it for the same hop:
+// under an internal subject, with our seal, and with the same Delay-Id and hop count.
 func (w *worker) check(f *flight) {
 	if w.flights.checks == maxChecks {
 		w.flights.unchecked = append(w.flights.unchecked, f)
@@ -148,7 +149,7 @@ func (e checked) handle(w *worker, m moment) {
 	}
 	switch {
 	case e.err != nil:
-		w.log.Debug("cannot read a duplicate, will retry", "id", e.request.ID, "err", e.err)
+		w.log.Debug("cannot read the original of a duplicate, will retry", "id", e.request.ID, "err", e.err)
 	case e.ours:
 		w.engine.Tally.OwnDuplicates.Add(1)
 		w.countMove(e.flight, m)

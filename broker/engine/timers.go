@@ -9,8 +9,8 @@ import (
 type timers struct {
 	stream      *role.Stream
 	lastSets    map[string]*flight       // by subject: the latest set, if it is in memory; only in the timers' lane
-	claims      map[*role.Alarm]struct{} // the alarms whose firings this lane has claimed
-	loadedBytes int                      // size of the bodies and headers in memory, or about to be read
+	claims      map[*role.Alarm]struct{} // the alarms that this lane alone, of all lanes of the process, may fire
+	loadedBytes int                      // bytes of the bodies and headers that are in memory, or about to be read
 
 	copyReads   int       // number of requests in progress, to any replica
 	leaderReads int       // number of requests in progress, to the leader

@@ -51,15 +51,15 @@ func (l *timersLane) source() source {
 	return source{cursor: l.cursor, sparse: true, share: freeShare}
 }
 
-// parse parses an entry of the timers' stream. An entry of any kind replaces the previous entry of its subject.
+// parse parses an entry of the timers' stream. If the entry replaces a set in memory, parse calls supersede.
 //
 // An entry that is sealed with an unknown key, and that was stored before this instance owned the lane, stays in the
-// stream. The operator may have removed the key too early, and a dead letter would end the series. The sweep reports
-// such entries. When their key is known again, the sweep finds their timers.
+// stream. The operator may have removed the key too early, and a dead letter would end the series. The sweep counts
+// such entries. After the key is set again, the sweep finds their timers.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
-	if in.KeysCurrent && l.beforeOwnership(w, leader.At(in.At)) {
-		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled} // awaitKey has not found the key of the seal
+	if in.KeysCurrent && l.beforeOwnership(w, leader.At(in.At)) { // awaitKey has called parse again
+		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
 		return
 	}
 	e := entry.Parse(t.stream.Policy, in)
@@ -131,7 +131,7 @@ func (l *timersLane) report(w *worker, r *stats.Report) {
 	r.UnopenedEntries = l.unopened
 }
 
-// poll requests the number of entries, and begins a sweep pass, whenever one of them is due.
+// poll requests the number of entries if that is due, and begins a sweep pass if that is due.
 func (l *timersLane) poll(w *worker, m moment) (wait time.Duration) {
 	if w.reading.sample.Messages > 1 {
 		wait = w.count(m.local, timersCountInterval)

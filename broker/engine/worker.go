@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxItems is the maximum number of messages that the loop reads before a pass.
+	// maxItems is the maximum number of messages that the loop reads between two passes.
 	maxItems = 256
 
 	// haltPoll is the maximum interval between two checks of the messages that wait for the end of a closing pause.
@@ -178,7 +178,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		w.decideHalted(m)
 		sendWait = w.send(m)
 	}
-	wait = min(wait, w.startCopies(m)) // before nextDue, since it may put timers back on the wheel
+	wait = min(wait, w.startCopies(m)) // before nextDue, because startCopies may put timers back on the wheel
 	w.charge()                         // packing has freed memory
 	if next, ok := w.nextDue(m.now); ok && canSend {
 		remaining := slackEnd(next, w.slack()).Sub(m.now)
@@ -253,8 +253,8 @@ func (w *worker) decideHalted(m moment) {
 	}
 }
 
-// send carries out the next steps of the due messages, as far as the backlog permits. It returns the time after which
-// the backlog may permit more messages without an event.
+// send carries out the next steps of the due messages, as far as the backlog permits. It returns the time until the
+// backlog may permit more messages, if no event comes earlier.
 func (w *worker) send(m moment) time.Duration {
 	for {
 		full := w.backlog.open && w.full()

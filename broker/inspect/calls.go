@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// defaultLimit is the default of the field "most", the maximum number of headers that a request reads, apart from
-	// samples.
+	// defaultLimit is the default of the field "most", the maximum number of messages whose headers a request reads, in
+	// addition to samples.
 	defaultLimit = 50_000
 	// maxLimit is the maximum of the field "most". A request with maxLimit takes some seconds.
 	maxLimit = 500_000

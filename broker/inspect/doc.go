@@ -7,8 +7,8 @@
 //	connection   broker's    ├── Retrying   the messages in the retry lanes, by target
 //	             streams     ├── Forecast   the number of pending messages, by due time
 //	                         ├── Pending    PendingList: the pending messages, in the order of their due times
-//	                         ├── Provision  the changes made to streams, and the remaining drift
-//	                         ├── Journal    the recorded deliveries and dead letters, and the holes of the journal
+//	                         ├── Provision  the changes made to streams, and the drift: what still differs
+//	                         ├── Journal    the records of deliveries and dead letters, and where some are missing
 //	                         └── Letters    the dead letters: count, resend and remove them
 //
 // # Refused requests
@@ -24,10 +24,11 @@
 //
 // # Trust
 //
-// Three sources describe the reader of a lane, in this order. The first is the sealed status of a running instance. The
-// second is the state of the lane's consumers, which names no instance. The third is the instances' table of owners.
-// Any client that may publish to the reply subject can forge a status. So only a status with a broker's seal names a
-// reader. Without the brokers' secret, the Inspector cannot check a seal, and every status counts.
+// Three sources tell who reads a lane. An earlier one prevails over a later one. The first is the sealed status of a
+// running instance. The second is the state of the lane's consumers, which names no instance. The third is the
+// instances' table of owners. Any client that may publish to the reply subject can forge a status. So only a status
+// with a broker's seal names a reader. Without the brokers' secret, the Inspector cannot check a seal, and every status
+// counts.
 //
 // # Settings read from the streams
 //
