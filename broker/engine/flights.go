@@ -30,7 +30,7 @@ const (
 //
 //	wheel        until its next decision; packed if it waits for long
 //	expanded     until its next decision, if it was packed before and cannot be packed now
-//	untimed      until the leader's time is proven, in the order of reading
+//	untimed      until the leader's time is proven and the lease is held, in the order of reading
 //	unanswered   until its publish, delivery or request is answered; only counted
 //	halted       until the pause of the target is not closing any more
 //	unchecked    until fewer than maxChecks requests about duplicates are unanswered
@@ -94,7 +94,7 @@ func (f *flights) hold(fl *flight, until leader.Time) {
 	}
 }
 
-// removeFromWheel removes an unpacked message from the wheel. It reports whether the message was on the wheel.
+// removeFromWheel removes a message that is not packed from the wheel. It reports whether the message was on the wheel.
 func (f *flights) removeFromWheel(fl *flight) bool {
 	if !f.wheel.Remove(fl.wheelHandle) {
 		return false
@@ -111,8 +111,8 @@ func (f *flights) endHopWait(fl *flight) {
 	}
 }
 
-// takeDue removes the due messages from the wheels and yields them: those in expanded first, each wheel by time. It
-// stops when there is no memory to unpack a message.
+// takeDue removes the due messages from the wheels and yields them: first those in expanded, and those of each wheel in
+// the order of their times. It stops when there is no memory to unpack a message.
 func (f *flights) takeDue(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	return func(yield func(leader.Time, *flight) bool) {
 		for due, fl := range f.expanded.Advance(now.Stamp()) {

@@ -29,7 +29,7 @@ type laneKind interface {
 	yields(local time.Time) bool
 	// commit removes the messages up to todo.upTo from the stream, or stores this position as a cursor.
 	commit(ctx context.Context, c *committer, todo commit) error
-	// poll sends the periodic requests that are due to JetStream. It returns the time until the next one is due.
+	// poll sends JetStream the periodic requests that are due. It returns the time until the next one is due.
 	poll(w *worker, m moment) time.Duration
 	// report sets the fields of r that this kind of lane computes differently.
 	report(w *worker, r *stats.Report)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// A paused reading resumes readAhead before the last message read leaves the lane. The timestamps of a stream may
-	// fall back by up to readAhead, and still no message is late, because the wheel orders the messages by due time.
+	// A paused reading resumes 5 s (readAhead) before the last message read leaves the lane. The timestamps of a stream
+	// may fall back by up to readAhead, and still no message is late, because the wheel orders the messages by due time.
 	readAhead = 5 * time.Second
 	// While a lane holds fewer than minHeld messages and fewer than minHeldBytes bytes in memory, reading does not pause.
 	// So a small lane is read completely.

@@ -39,8 +39,8 @@ func (c *leaderClock) record(s lane.Sample) {
 }
 
 // awaitDue returns the duration for which the loop may sleep, if the next message is due after the duration remaining.
-// If the last proof of the leader's time will be too old then, awaitDue requests another sample, but not earlier than
-// askAhead before. After a suspension of the machine, it requests a sample immediately.
+// If the last proof of the leader's time will be too old then, awaitDue requests another sample, but at most askAhead
+// before that time. After a suspension of the machine, it requests a sample immediately.
 func (w *worker) awaitDue(remaining time.Duration, m moment) time.Duration {
 	remaining = max(remaining, 0)
 	if w.clock.Suspended(m.local) {

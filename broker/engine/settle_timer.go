@@ -30,7 +30,7 @@ const (
 // settlement is a settled timer whose entries are to be removed. The timer's message is not in memory any more.
 type settlement struct {
 	timer       *role.Alarm
-	mark        lane.Mark    // the mark of the timer's message
+	mark        lane.Mark    // of the timer's message, in the lane's cursor
 	settledAt   time.Time    // local
 	tries       int          // number of failed tries of the present step, removal or outcome
 	retryHandle wheel.Handle // the place in settlements.retries

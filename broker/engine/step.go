@@ -83,7 +83,7 @@ type step struct {
 	at        leader.Time      // of hold and backOff: the time of the next decision
 	awaitsHop bool             // of hold: at that time, a hop will take the message from the lane
 	level     levels.Level     // of hop and retry: the destination
-	request   *message.Request // the request to store or, of pace, to apply; nil if it does not change
+	request   *message.Request // the request to store or, in the step pace, to apply; nil if it does not change
 	problem   *message.Problem // of dead: the reason
 	pause     string           // of park: the id of the pause
 	line      *logLine         // the log line of the step; nil for none
@@ -97,15 +97,15 @@ type stepKind int
 const (
 	hold        stepKind = iota // wait on the wheel until the next decision
 	backOff                     // like hold, after a try that failed
-	pace                        // wait for the send time that the target's rate has reserved
+	pace                        // wait for the message's reserved send time: see rates.go
 	awaitKey                    // wait until the key of the message's seal is known
-	halt                        // wait until a closing pause is over
+	halt                        // wait while the pause of the target is closing
 	hop                         // publish into a level
 	retry                       // publish into a retry lane
 	park                        // publish into the lane of a pause
 	dead                        // publish into the stream of dead letters
 	repeat                      // publish the same message again, under the same id
-	check                       // read the message that a stream, by its answer, already has under the publish's id
+	check                       // after the answer "duplicate": read the message that the stream already has
 	renew                       // publish the same message under another id
 	fire                        // deliver to the target
 	arrive                      // remove from memory: the message has arrived, or its timer needs no step

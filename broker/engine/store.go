@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// This file publishes messages into our streams, and checks answers by which a publish is a duplicate. In this file,
-// the copy is the message that the stream already has under the id of the publish.
+// This file publishes messages into our streams, and checks the answer "duplicate". In this file, the copy is the
+// message that the stream already has under the id of the publish.
 
 // maxChecks is the maximum number of copies that a lane reads concurrently: after a crash, tens of thousands of
 // publishes may be reported as duplicates.

@@ -12,8 +12,8 @@ type timers struct {
 	claims      map[*role.Alarm]struct{} // the alarms that this lane alone, of all lanes of the process, may fire
 	loadedBytes int                      // bytes of the bodies and headers that are in memory, or about to be read
 
-	copyReads   int       // number of requests in progress, to any replica
-	leaderReads int       // number of requests in progress, to the leader
+	copyReads   int       // number of requests to replicas without an answer
+	leaderReads int       // number of timers that are being read from the leader
 	copyQueue   []*flight // the timers to be read from any replica, in order
 	bodyQueue   []*flight // the timers whose body is in memory, to be read from the leader, in order
 	leaderQueue []*flight // the other timers to be read from the leader, in order
@@ -43,7 +43,7 @@ func (w *worker) supersede(f *flight) (removed bool) {
 	return f.timer.Entry == f.Sequence
 }
 
-// forgetTimer removes the message of a timer from w.timers, and frees the memory of its body.
+// forgetTimer removes the message of a timer from lastSets, and frees the memory of its body.
 func (w *worker) forgetTimer(f *flight) {
 	if t := w.timers; t.lastSets[f.timer.Subject] == f {
 		delete(t.lastSets, f.timer.Subject)

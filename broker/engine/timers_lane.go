@@ -40,7 +40,7 @@ type timersLane struct {
 
 	yield    yield
 	sweep    role.Sweep
-	unopened int // number of entries, sealed with an unknown key, that the last sweep pass has found
+	unopened int // number of entries, sealed with an unknown key, that the latest sweep pass has found
 }
 
 func newTimersLane(s *role.Stream, cursor string) *timersLane {
@@ -84,7 +84,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	}
 	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.EntryAlarm(e, in)
 	if removesPrevious && e.Kind == entry.Cancel && f.timer.Keep {
-		f.timer.Entry = 0 // if earlier entries are left, the sweep removes them together with the cancel
+		f.timer.Entry = 0 // supersede removes the set; the sweep removes the cancel, and all entries before it
 	}
 	switch e.Kind {
 	case entry.Set:

@@ -64,7 +64,7 @@ type loop struct {
 	ping       chan struct{}   // Engine.Alive sends to it, to check that the loop responds
 	ended      chan struct{}   // closed when the loop has ended, before drain
 	wg         sync.WaitGroup  // the goroutines of requests and sweep passes; all end before run returns
-	onEpoch    func()          // called at the beginning of each epoch
+	onEpoch    func()          // called at the beginning of each epoch: see lane.Epoch
 	stopped    atomic.Bool     // set by drain: the worker fires no message, and reads and claims no timer
 	cooldown   cooldown
 }
@@ -130,8 +130,8 @@ func (w *worker) run(ctx context.Context) error {
 	return w.drain()
 }
 
-// await sleeps for at most the given time, until an event comes or the reader hands over a message. It reads that
-// message. While the lane must not be read, await ignores messages. In a cooldown, it ignores the mailbox, unless
+// await sleeps for at most the given time, until an event comes or the reader hands over messages. It reads these
+// messages. While the lane must not be read, await ignores messages. In a cooldown, it ignores the mailbox, unless
 // mustHandleAnswers. It returns false if ended or lost is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	now := time.Now()

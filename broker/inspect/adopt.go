@@ -26,8 +26,8 @@ type Adoption struct {
 	Choices []string // the prefixes found, if there are several brokers: the operator must choose one
 }
 
-// Adopt reads from the streams whether there are timers, and reads the prefix, the levels and the retry levels, except
-// those that the operator has set. It changes the prefix only if the default prefix has no streams, and exactly one
+// Adopt reads the prefix, the levels and the retry levels from the streams, unless the operator has set them. It also
+// reads whether there are timers. It changes the prefix only if the default prefix has no streams, and exactly one
 // other prefix has. If the server does not list the streams, Adopt keeps the defaults and returns no error: the
 // caller's next request reports the reason.
 func (i *Inspector) Adopt(ctx context.Context, overrides Overrides) (Adoption, error) {

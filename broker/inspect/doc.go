@@ -34,7 +34,7 @@
 //
 // An operator's shell seldom has the broker's settings. If the broker has other levels than the default levels, an
 // Inspector with the default settings would report default levels as missing. So [Inspector.Adopt] reads the prefix and
-// the levels from the streams, if the operator did not set them.
+// the levels from the streams, unless the operator has set them.
 //
 // # The order of a lane
 //
@@ -45,8 +45,8 @@
 //   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact,
 //     unless it needs more than maxCuts requests. A sample gives the share and the due times of the messages that are
 //     due after they leave (forecast_sample.go), with a margin of error (forecast_slots.go).
-//   - A list merges the lanes (pending_merge.go). The list gets its next message when no lane can contain an earlier
-//     one.
+//   - A list merges the lanes (pending_merge.go). The list gets its next message when no lane can contain a message
+//     that is due earlier.
 //
 // # Tried and rejected
 //

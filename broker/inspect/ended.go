@@ -41,7 +41,7 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 		}
 		if found.Code == "" || records.delivered == 0 {
 			records.lastEntry = found
-			s.match(found.ID) // a partial reference becomes complete, since found.ID has the time of acceptance
+			s.match(found.ID) // a partial reference becomes complete, because found.ID has the time of acceptance
 		}
 		return nil
 	})
