@@ -78,7 +78,7 @@ func (s *Stream) EntryAlarm(e entry.Entry, in message.Incoming) *Alarm {
 	}
 	a.TakeEntry(e)
 	switch e.Kind {
-	case entry.Set, entry.Unproven: // an Unproven entry is sealed with an unknown key; the worker examines it later
+	case entry.Set, entry.Unproven: // the worker examines an Unproven entry, whose seal has an unknown key, later
 	case entry.Paused:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
 	case entry.Cancel:

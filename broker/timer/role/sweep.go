@@ -30,8 +30,8 @@ type Sweep struct {
 	earliest leader.Time
 }
 
-// NoteDue records the deadline of an entry: see Stream.Deadline. An entry to reseal has the time of its storage as
-// deadline. NoteDue ignores the zero time.
+// NoteDue records the deadline of an entry: see Stream.Deadline. For an entry to reseal, the deadline is the time at
+// which the entry was stored. NoteDue ignores the zero time.
 func (s *Sweep) NoteDue(due time.Time) {
 	if due.IsZero() {
 		return

@@ -151,8 +151,8 @@ func (a *attempt) Decide() timer.Next {
 // Decisive implements store.Rules. Every last entry is decisive.
 func (a *attempt) Decisive(entry.Entry) bool { return true }
 
-// isOwn reports whether this request, or one with the same Nats-Msg-Id, has stored the last entry. Except for a
-// take-over, it must have done so within the duplicate window.
+// isOwn reports whether this request, or one with the same Nats-Msg-Id, has stored the last entry within the duplicate
+// window. For a take-over, the window does not count.
 func (a *attempt) isOwn(st subjectState) bool {
 	if a.Schedule.Token != "" { // a take-over: no other request has the same token
 		return st.token == a.token
