@@ -17,11 +17,11 @@ const (
 	BadOption   Code = "bad_option"         // a request header is unknown, invalid, or not allowed in this request
 	TimeTwice   Code = "time_twice"         // the request has two times, or a time and Delay-Cancel, or a header twice
 	UntilEarly  Code = "until_before_level" // Delay-Until is before the end of the level in the subject
-	TooFar      Code = "too_far"            // the delay, or the interval of a series, exceeds the maximum
-	TooLarge    Code = "too_large"          // the message is too large for a lane, its target, or its series' interval
+	TooFar      Code = "too_far"            // the delay, or the interval of a series, exceeds DELAY_MAX_DELAY
+	TooLarge    Code = "too_large"          // the message is too large for a lane or its target, or to recur so often
 	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
-	BadTimer    Code = "bad_timer"          // of a timer: bad key, time table or Delay-Max-Wait, or neither set nor cancel
+	BadTimer    Code = "bad_timer"          // a timer has a bad key, recurrence or Delay-Max-Wait, or no time and no cancel
 	BadInternal Code = "bad_internal"       // a message that only brokers may write has no valid seal, or is malformed
 )
 

@@ -21,7 +21,7 @@ func Modes() []Mode { return []Mode{ModeAuto, ModeStream, ModeCore, ModeRequest}
 type Incoming struct {
 	Stream      string
 	Sequence    uint64
-	At          time.Time // the server's timestamp
+	At          time.Time // when the stream stored the message, by its leader's clock
 	Subject     string
 	Header      Header
 	Undecodable bool // the header block cannot be decoded
@@ -41,24 +41,24 @@ type Request struct {
 	Expires  time.Time
 	TTL      string // Nats-TTL for the target, or empty
 	MsgID    string // the client's own Nats-Msg-Id
-	// MaxAttempts is the client's limit of refusals; zero if the client set none.
+	// MaxAttempts is the value of Delay-Max-Attempts, the client's maximum number of refusals; zero if there is none.
 	MaxAttempts int
 	RateKey     string  // Delay-Rate-Key; empty if none
 	User        Header  // the client's own headers, to be passed on
-	origin      *Origin // never changed, since copies of the request share it; nil for the zero Origin
+	origin      *Origin // never changed, because copies of the request share it; nil if there is no series or schedule
 
 	Hop          int // number of publishes by brokers into lanes so far
 	Attempts     int // number of refused deliveries since the last resend from the dead letters
 	FirstFailure time.Time
 	LastFailure  time.Time
-	RetryAt      time.Time // time of the next attempt, after a refusal or a deferral, or reserved by a rate
-	Reservation  string    // the value of Delay-Paced: the send time that a rate has reserved; empty if none
+	RetryAt      time.Time // no attempt before this time, even if the message is due; zero if it may be sent when due
+	Reservation  string    // the value of Delay-Paced if a rate has reserved a send time; otherwise empty
 	ResumedPause string    // the resumed pause in whose lane the message waited; empty if none
 
 	// For people only: no decision depends on these fields.
 	LastError       string // reason of the last refusal
 	DeferralReason  string // reason of a deferral until RetryAt; otherwise empty
-	AllowedRefusals int    // maximum number of refusals, as of the last move into a retry lane
+	AllowedRefusals int    // limit of Attempts, by settings and MaxAttempts, at the last move into a retry lane
 }
 
 // NextAttempt returns the time of the next delivery: the later of Due and RetryAt.

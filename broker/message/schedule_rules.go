@@ -18,8 +18,9 @@ type ScheduleRule struct {
 // ScheduleRules is a list of rules. If Check returns nil, no two rules have overlapping subjects.
 type ScheduleRules []ScheduleRule
 
-// ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects become one
-// rule. A setting without targets gets the default targets (DELAY_HEADER_TARGETS).
+// ParseScheduleRules parses a list of settings. Each setting is a pattern of subjects, or "<subjects>=<target>".
+// Settings with the same subjects become one rule. A setting without a target gets the default targets
+// (DELAY_HEADER_TARGETS).
 func ParseScheduleRules(list string, defaults []string) ScheduleRules {
 	var rules ScheduleRules
 	for _, word := range SplitList(list) {
@@ -51,7 +52,7 @@ func (rules ScheduleRules) Check(roots []string) error {
 		case !more:
 			return fmt.Errorf("subjects %q: want at least two tokens, as in schedules.>", r.Subjects)
 		case len(r.Targets) == 0:
-			return fmt.Errorf("subjects %q: no target may be named: write the targets after the subjects, as in %s=orders.>, "+
+			return fmt.Errorf("subjects %q have no targets: write the targets after the subjects, as in %s=orders.>, "+
 				"or set DELAY_HEADER_TARGETS", r.Subjects, r.Subjects)
 		}
 		for _, other := range rules[:i] {

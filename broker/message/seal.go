@@ -32,7 +32,7 @@ import (
 //
 // # What a replay gains
 //
-// A seal is valid only on the subject of its message, and so only in the same level and for the same target. A client
+// A seal is valid only on the subject of its message, and so only in the same lane and for the same target. A client
 // that may read the lanes can have a message delivered again. The replay has the message's Delay-Id, so within the
 // duplicate window of the target's stream, this stream does not store the replay. A tenant cannot replay: it may read
 // only its delivered messages, which have no seal, and its own dead letters, whose seals are valid only for these
@@ -165,8 +165,8 @@ func (s sealer) seal(id, subject string, h Header, body []byte) string {
 	return string(b[:])
 }
 
-// valid reports whether a seal is valid. It compares the texts in constant time. Several texts in base64 decode to one
-// MAC, and only one of these texts is valid.
+// valid reports whether a seal is valid. It compares the seal with the expected seal, in constant time. It compares
+// them before they are decoded, because several texts in base64 decode to the same MAC.
 func (s sealer) valid(seal, id, subject string, h Header, body []byte) bool {
 	b := s.make(id, subject, h, body)
 	return subtle.ConstantTimeCompare([]byte(seal), b[:]) == 1

@@ -22,10 +22,10 @@ type Policy struct {
 	// HeaderTargets are the patterns of the targets that a Delay-Target header may name. If empty, the header is not
 	// allowed. With the header, a client that may publish on "delay.30m" reaches all these targets.
 	HeaderTargets []string
-	// MaxDelay is the maximum time between acceptance and due. If zero, there is no maximum.
+	// MaxDelay is the maximum time between acceptance and the due time. If zero, there is no maximum.
 	MaxDelay time.Duration
-	// Attempts returns the maximum number of refusals by a target, which also bounds Delay-Max-Attempts. If nil, there is
-	// no maximum.
+	// Attempts returns the number of refusals by a target after which a message becomes a dead letter. A client's
+	// Delay-Max-Attempts must not exceed this number. If the function is nil, any Delay-Max-Attempts is allowed.
 	Attempts func(target string) int
 	// Keys verify seals. If nil, no message needs a seal.
 	Keys *Keys

@@ -10,9 +10,9 @@ import (
 // if it has 12 to 14 digits. The bounds are in the years 1973 and 5138.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
-// TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds the time up to the next
-// millisecond. Before 1973 and after 5138, where ParseTime does not parse unix milliseconds, TimeToken rounds the time
-// up to the next second.
+// TimeToken formats a time as one token of a subject: a whole second in RFC 3339, and any other time in unix
+// milliseconds. It rounds the time up to the next millisecond. Before 1973 and after 5138, where ParseTime does not
+// parse unix milliseconds, TimeToken rounds the time up to the next second.
 func TimeToken(t time.Time) string {
 	t = roundUp(t, time.Millisecond)
 	ms := t.UnixMilli()

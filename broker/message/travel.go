@@ -43,7 +43,7 @@ func (r Request) TargetHeader() Header {
 	return h
 }
 
-// PutTargetHeader writes the header of the message at its target into h, which must be empty.
+// PutTargetHeader writes the headers that the message has at its target. H must be empty.
 func (r *Request) PutTargetHeader(h Header) {
 	maps.Copy(h, r.User)
 	r.Identify(h, r.ID)
@@ -113,8 +113,8 @@ func (f *Fields) parseLetterState(r *Request) {
 }
 
 // ReadState parses the headers that HopHeader writes. R has the client's headers and the target. The subject in r is
-// the default for a missing Delay-Subject. If there is a problem, ReadState returns r unchanged. If the format is newer
-// than this broker's, that is the problem.
+// the default for a missing Delay-Subject. If there is a problem, ReadState returns r unchanged. A newer format is the
+// problem NewerFormat, even if there are other problems.
 func (p Policy) ReadState(r Request, b Block) (Request, Fields) {
 	f := Fields{Block: b}
 	if format, newest := f.Count(HeaderFormat, Required), cmp.Or(p.Format, Format); format > newest {

@@ -19,11 +19,10 @@
 //	[any lane] ── due, and paused ──▶ the lane of the pause ── resumed ──▶ target
 //
 // The worker of a lane decides about a due message as always. If its target is paused, the decision is to park it.
-// Parking is a hop: the parked message is sealed, has another Nats-Msg-Id, and keeps its other headers and its
-// attempts. It waits in the stream, and takes no memory of a broker. When the pause is resumed, the owner reads the
-// lane like any other lane. So the rules for retries, expiry, crashes and purges hold unchanged. If a message has a
-// send time that its target's rate reserved, the pause postpones that time by the length of the pause (see package
-// deliver).
+// Parking is a hop: the parked message is sealed, and has another Nats-Msg-Id. Its number of refused attempts stays. It
+// waits in the stream, and takes no memory of a broker. When the pause is resumed, the owner reads the lane like any
+// other lane. So the rules for retries, expiry, crashes and purges hold unchanged. If a message has a send time that
+// its target's rate reserved, the pause postpones that time by the length of the pause (see package deliver).
 //
 // A message is parked for the oldest pause that matches its target. So all due messages for one target join the same
 // lane, in the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if
@@ -44,17 +43,17 @@
 //	over      due messages are sent to their target
 //
 // A closing pause may also be paused again. If it is not over after three seconds, or a new owner takes the lanes, it
-// is resuming again. A message that has left the lane and waits elsewhere, for a retry or a turn, does not join the
-// lane again (Delay-Released), unless the pattern is paused again.
+// is resuming again. A message that has left the lane and waits elsewhere, for a retry or for a send time that a rate
+// reserved, does not join the lane again (Delay-Released), unless the pattern is paused again.
 //
 // # How instances agree
 //
 // An operator's command stores the new list by compare-and-set. Then it repeats an announcement of the list, on the
-// subject of status requests, until each instance has answered that it applies the list, or a timeout ends. The command
-// expects answers from the instances that answered a status request before the change, and from the instances in the
-// table of owners. A dead instance leaves the table within six seconds. An instance has applied a list when its
-// deliverer sends nothing more to the paused targets, has given back the messages that waited for them, and has waited
-// for the answers to the messages that it sent to them. This takes four seconds at most.
+// subject of status requests, until each instance has answered that it has applied the list, or a timeout ends. The
+// command expects answers from the instances that answered a status request before the change, and from the instances
+// in the table of owners (see package lease). A dead instance leaves the table within six seconds. An instance has
+// applied a list when its deliverer sends nothing more to the paused targets, has given back the messages that waited
+// for them, and has waited for the answers to the messages that it sent to them. This takes four seconds at most.
 //
 // Brokers do not announce lists. They read the record every 10 s while a target is paused, and twice a second while a
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
@@ -67,9 +66,9 @@
 // # Trust
 //
 // The record, its announcements and the answers carry a seal. A client without a secret of the broker cannot make a
-// seal. Versions only rise, so an instance ignores an old record that a client sends again. The reader skips messages
-// without a valid seal on the record's subject, and removes them when there are many. Such a message in a lane becomes
-// a dead letter when that lane is read, as in all lanes.
+// seal. Versions only rise, so an instance ignores an old record that a client sends again. On the record's subject, a
+// reader skips messages without a valid seal, and Tidy may remove them. In a lane, a message without a valid seal
+// becomes a dead letter when that lane is read, as in all lanes.
 //
 // # Crashes
 //
@@ -85,8 +84,8 @@
 //	an instance with an old list parks a message     the owner drains the lane; it looks there every 5 s for a minute,
 //	for a pause that is over                         then every minute while the pause is in the list, and after that
 //	                                                 at least hourly while no target is paused
-//	all instances die before a resumption is stored  the pause is still "paused": the remaining messages wait, and the
-//	                                                 operator resumes the pause again
+//	a resumption could not be stored, and all        the pause is "paused" again: messages that have not left the lane
+//	instances that learned of it die                 wait, and the operator resumes the pause again
 //	the stream is purged                             the waiting messages are lost; any instance writes the list back
 //	the stream is deleted                            the waiting messages are lost; an instance writes the list back
 //	                                                 when the stream exists again
@@ -110,9 +109,10 @@
 // # Tried and rejected
 //
 //   - One lane for all paused messages, with only the target in its subjects. The messages of a resumed pause lie
-//     between messages of other pauses, and messages without a pause are found only by reading the whole lane.
+//     between messages of other pauses, and messages whose pause is over are found only by reading the whole lane.
 //   - Moving the waiting messages into a retry lane, as dead letters are resent. Each message costs another write, no
-//     message moves in a full account, and messages that become due at the end overtake those in the retry lane.
+//     message can be moved while the account is full, and messages that become due at the end overtake those in the
+//     retry lane.
 //   - A stream for each pause. Permissions are granted for streams by name, and an idle stream has a cost.
 //   - The list in the metadata of the stream. There is no compare-and-set for metadata.
 //   - Holding due messages of a paused target in their lane. A lane whose memory is full stops for all targets.

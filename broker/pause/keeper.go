@@ -18,8 +18,8 @@ const (
 	idleInterval   = 5 * time.Minute        // if no target is paused: finds a list whose announcement was lost
 	pausedInterval = 10 * time.Second       // while a target is paused: updates the number of waiting messages
 	busyInterval   = 500 * time.Millisecond // while a pause ends
-	// loadTimeout is the time after which a start does not try again to read the record. An election takes at most 9 s. A
-	// stream without a majority must not stop all lanes.
+	// loadTimeout is the time after which a start does not try again to read the record. The election of a stream leader
+	// takes at most 9 s. A stream without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
 	// maxSetAttempts is the maximum number of attempts of SetState to store a change while others change the list. If all
 	// attempts fail, the owner calls SetState again at its next check of the lane.
@@ -40,7 +40,7 @@ type Keeper struct {
 
 	// The following fields are used by Load, and afterwards only by Run.
 	resealTime time.Time // local time of the last resealing of the record
-	hasRead    bool      // the record was read at least once, or did not exist
+	hasRead    bool      // the record was read at least once, or the stream did not exist
 
 	mu      sync.Mutex // guards the field changed, and every write to the field view
 	view    atomic.Pointer[view]

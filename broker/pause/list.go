@@ -14,8 +14,9 @@ const (
 	// maxPauses is the maximum number of pauses that are not over, because each due message is compared with every
 	// pattern.
 	maxPauses = 64
-	// A change of the list keeps the pauses that have been over for at most keepOver, and of these the maxOver that ended
-	// last, so that the owner of the lanes still finds messages that an instance with an older list has parked.
+	// A change of the list removes each pause that has been over for more than keepOver. Of the other pauses that are
+	// over, it keeps the maxOver that ended last. They stay in the list so that the owner of the lanes still finds
+	// messages that an instance with an older list has parked.
 	keepOver = time.Hour
 	maxOver  = 32
 )
@@ -36,7 +37,7 @@ type Pause struct {
 	ID      string    `json:"id"` // the token of its lane's subjects; unique
 	Pattern string    `json:"pattern"`
 	State   State     `json:"state"`
-	Since   time.Time `json:"since"`            // when it was paused
+	Since   time.Time `json:"since"`            // when it was last paused
 	Changed time.Time `json:"changed,omitzero"` // when its present state began
 	// Unproven is true if the pause comes from a list that this instance could not open. A client may have forged it.
 	Unproven bool `json:"unproven,omitempty"`

@@ -37,7 +37,7 @@ type ReadResult struct {
 	List         *List          // nil if there is no record
 	Sequence     uint64         // the sequence of the record
 	LastSequence uint64         // the sequence of the last message on the subject, by any writer
-	Key          message.KeyUse // the key of the list's seal
+	Key          message.KeyUse // which key sealed the record
 	// UnopenedList has the pauses of the lists under unknown keys, if there is no list that can be opened. Clients may
 	// have forged them. It is nil without such lists.
 	UnopenedList *List
@@ -58,8 +58,8 @@ func (s Store) Seal(l *List) Record {
 	return Record{Body: body, Seal: s.Keys.Seal(s.Names.PausesRecord(), body)}
 }
 
-// Open returns the list in a record, or nil if no broker or operator with the secret wrote it. A record without a seal
-// is trusted only if this broker has no secrets.
+// Open returns the list in a record. It returns nil if the record is malformed, or if no broker or operator with the
+// secret wrote it. A record without a seal is trusted only if this broker has no secrets.
 func (s Store) Open(r Record) *List {
 	note := message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
 	if !s.Keys.Trusts(note, message.TrustSealed) {

@@ -9,10 +9,10 @@ import (
 )
 
 // A Keyed logs at most one line in an interval for each key that has an entry. The attribute "more" is the number of
-// lines of the key that were suppressed since its last line. Publishers may choose the keys, so a Keyed has entries for
-// a bounded number of keys. A new key takes the place of the key that was logged longest ago, if that key's interval
-// has ended. Keys without an entry share one interval, and so one line. The attribute "others" of a line is the number
-// of lines that were suppressed without an entry, or whose entry was removed before its next line. So the memory and
+// lines of the key that were suppressed after its previous line. Publishers may choose the keys, so a Keyed has entries
+// for a bounded number of keys. A new key takes the place of the key that was logged longest ago, if that key's
+// interval has ended. Keys without an entry share one interval, and so one line. The attribute "others" is the number
+// of suppressed lines that no "more" will count: their key had no entry, or its entry was removed. So the memory and
 // the number of lines in an interval are bounded, and every suppressed line is counted. A Keyed is safe for concurrent
 // use.
 type Keyed struct {
@@ -21,7 +21,7 @@ type Keyed struct {
 	maxKeys  int // maximum number of entries, at least one
 
 	mu         sync.Mutex               // guards the fields below
-	entries    map[string]*list.Element // elements of order by key
+	entries    map[string]*list.Element // maps a key to its element of the list order
 	order      *list.List               // of *entry; the entry logged longest ago is in front
 	sharedTime time.Time                // when a line of a key without an entry was last logged
 	otherLines int                      // number of suppressed lines for the next attribute "others"

@@ -46,12 +46,12 @@ type LaneAnswer struct {
 	Stream          string    `json:"stream"`
 	Live            bool      `json:"live"`                // the lane's consumer is probably alive
 	InDoubt         bool      `json:"in_doubt,omitempty"`  // ownership is uncertain, so nothing is delivered
-	Read            uint64    `json:"read"`                // the last sequence read; zero before the first
+	Read            uint64    `json:"read"`                // sequence of the last message read; zero before the first
 	Held            int       `json:"held"`                // messages in memory
 	Full            bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
 	ResumesAt       time.Time `json:"resumes_at,omitzero"` // until then, no unread message is due, and none is read
 	Pending         uint64    `json:"pending"`             // messages not yet delivered or moved, by the newest count
-	Overdue         float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
+	Overdue         float64   `json:"overdue_seconds"`     // how long the most overdue message is overdue
 	UnopenedEntries int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key
 	NewerMessages   int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker
 }

@@ -14,7 +14,7 @@ const MaxClockAge = 10 * time.Minute
 // Report is the state of a lane's loop at the end of a pass, one iteration of the loop.
 type Report struct {
 	Memory
-	WaitingMessages int // messages that wait for a time or for the end of a pause
+	WaitingMessages int // messages in memory that wait for a time or for the end of a closing pause
 	NewerMessages   int // messages of a newer format
 
 	Pending, Read, Bytes uint64
@@ -23,8 +23,8 @@ type Report struct {
 
 	ClockOffset time.Duration // the leader's time minus the sum of Gauge.base and the monotonic time since base
 	ClockRead   time.Time     // local time of the last reading of the leader's clock; zero if there is none
-	OldestDue   leader.Time   // time at which the oldest message should leave; zero if there is none
-	NextDue     leader.Time   // time of the next message on the wheel; zero if there is none
+	OldestDue   leader.Time   // earliest time at which a message in memory should leave; zero if there is none
+	NextDue     leader.Time   // earliest time on the timing wheel; zero if the wheel is empty
 	ResumesAt   leader.Time   // time until which reading is suspended; zero if it is not suspended
 
 	UncommittedSince time.Time // local time since which a delivery or a move waits for its commit; zero if none waits

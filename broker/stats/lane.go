@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// LaneStatus is the state of one lane. If another instance owns the lane, its state is zero, and its counts are from
-// the time when this instance owned the lane. Durations are seconds in JSON.
+// LaneStatus is the state of one lane. If this instance does not own the lane, the state is zero, and the counts are
+// from the time when this instance owned the lane. Durations are seconds in JSON.
 type LaneStatus struct {
 	Stream string        `json:"stream"`
 	Kind   string        `json:"kind"`
@@ -22,17 +22,17 @@ type LaneStatus struct {
 
 	Memory
 
-	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
+	Read      uint64    `json:"read"`                // sequence of the last message read; zero before the first
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // until then, no unread message is due, and none is read
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
 	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the latest read of the whole
 	// stream of timers.
 	UnopenedEntries int `json:"unopened,omitempty"`
 
-	Overdue         time.Duration `json:"overdue"` // the time since the oldest message should have left
+	Overdue         time.Duration `json:"overdue"` // how long the most overdue message is overdue
 	NextDue         time.Time     `json:"next_due,omitzero"`
 	NewerMessages   int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
-	WaitingMessages int           `json:"waiting"`         // messages that wait for a time or for the end of a pause
+	WaitingMessages int           `json:"waiting"`         // messages in memory that wait for a time or a closing pause
 	CommitAge       time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery or move
 
 	Bytes    uint64 `json:"bytes"`     // size of the stream, by its leader's newest answer

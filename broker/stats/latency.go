@@ -28,7 +28,7 @@ func (h *Latencies) Observe(d time.Duration) {
 	h.sum.Add(int64(d))
 }
 
-// Histogram has the number of durations, in total and up to each bound.
+// Histogram has the sum of the durations, and their number, in total and up to each bound.
 type Histogram struct {
 	Count   uint64        `json:"count"`
 	Sum     time.Duration `json:"sum"`

@@ -23,7 +23,7 @@ type Tally struct {
 	Lateness          map[streams.Kind]*Latencies
 	Journal           journal.Counts
 	Targets           *deliver.Counts
-	RecentTargets     atomic.Pointer[[]TargetAnswer] // as of the latest step of the history; nil before the second step
+	RecentTargets     atomic.Pointer[[]TargetAnswer] // renewed every 10 s if a history is kept; otherwise nil
 }
 
 // NewTally returns a Tally with zero counts.
