@@ -21,7 +21,7 @@ const (
 	TooLarge    Code = "too_large"          // the message is too large for a lane or its target, or to recur so often
 	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
-	BadTimer    Code = "bad_timer"          // a timer has a bad key, recurrence or Delay-Max-Wait, or no time and no cancel
+	BadTimer    Code = "bad_timer"          // a timer has a bad key, recurrence or Delay-Max-Wait, or no time or cancel
 	BadInternal Code = "bad_internal"       // a message that only brokers may write has no valid seal, or is malformed
 )
 
