@@ -19,8 +19,8 @@
 //	[any lane] ── due, and paused ──▶ the lane of the pause ── resumed ──▶ target
 //
 // The worker of a lane decides about a due message as always. If its target is paused, the decision is to park it.
-// Parking is a hop: the parked message is sealed, and has another Nats-Msg-Id. It keeps its number of refused attempts. It
-// waits in the stream, and takes no memory of a broker. When the pause is resumed, the owner reads the lane like any
+// Parking is a hop: the parked message is sealed, and has another Nats-Msg-Id. It keeps its number of refused attempts.
+// It waits in the stream, and takes no memory of a broker. When the pause is resumed, the owner reads the lane like any
 // other lane. So the rules for retries, expiry, crashes and purges hold unchanged. If a message has a send time that
 // its target's rate reserved, the pause postpones that time by the length of the pause (see package deliver).
 //

@@ -121,8 +121,8 @@ func (l *List) Stops(target string) bool {
 	})
 }
 
-// merge returns the list with the present pauses of another list, at most maxPauses in all. It leaves out pauses with
-// an invalid id.
+// merge returns the list with the pauses of another list that are not over, at most maxPauses in all. It leaves out
+// pauses with an invalid id.
 func (l *List) merge(other *List) *List {
 	if other == nil {
 		return l

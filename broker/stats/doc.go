@@ -3,7 +3,8 @@
 //
 // The loop of a lane writes counters and gauges, and any goroutine may read them at any time. Counters are atomic. In
 // each iteration, a pass, the loop writes a Report. Ages are stored as points in time, so that they grow even while the
-// loop sleeps or hangs.
+// loop sleeps or hangs. A commit removes messages that have left the lane from its stream; in the lane of timers, it
+// stores a cursor instead.
 //
 // # Invariants
 //

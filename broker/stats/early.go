@@ -17,10 +17,10 @@ const (
 
 // EarlyCheck detects early deliveries. A delivery is sent when an answer of the stream's leader proves that the
 // leader's clock has reached the due time. But that answer may be 100 ms old. The clock may have been set back since
-// then, or the proof may be wrong. So before a commit (a purge of delivered messages), when the broker asks the leader
-// for the state of the stream, EarlyCheck judges the deliveries before the question by the time in the leader's answer.
-// Such an answer is called a reading of the clock. If the leader answers with the time ts to a request sent at local
-// time a, the leader's clock showed at most ts − (a − s) at any earlier local time s:
+// then, or the proof may be wrong. So before a commit, when the broker asks the leader for the state of the stream,
+// EarlyCheck judges the deliveries before the question by the time in the leader's answer. Such an answer is called a
+// reading of the clock. If the leader answers with the time ts to a request sent at local time a, the leader's clock
+// showed at most ts − (a − s) at any earlier local time s:
 //
 //	due ──┐
 //	  sent s ───────────── asked a ──── ts: the leader stamps its answer

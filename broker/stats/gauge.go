@@ -48,7 +48,7 @@ func (g *Gauge) Set(r Report) {
 	g.report = r
 }
 
-// Fill writes the newest report into a status, at the time local.
+// Fill writes the newest report into a status. Local is the present time.
 func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	g.mu.Lock()
 	r := g.report

@@ -49,7 +49,7 @@ type Memory struct {
 	Held      int  `json:"held"`       // messages in memory
 	HeldBytes int  `json:"held_bytes"` // the memory of these messages, in bytes
 	Span      int  `json:"span"`       // sequences from the first message that has not left to the last message read
-	Full      bool `json:"full"`       // reading continues when messages leave
+	Full      bool `json:"full"`       // memory is full; reading continues when messages leave
 }
 
 // Moves counts the deliveries and the moves of a lane's messages.

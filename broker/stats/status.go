@@ -17,7 +17,7 @@ type Status struct {
 	Links    []link.Status `json:"links"` // the connections read, write, deliver and control
 	Counts
 	Journal        JournalStatus `json:"journal"`
-	Pauses         []PauseStatus `json:"paused"`          // the targets that are paused or being resumed
+	Pauses         []PauseStatus `json:"paused"`          // the patterns whose targets are paused or being resumed
 	PausedMessages uint64        `json:"paused_messages"` // the number of messages that wait in DELAY_PAUSED
 }
 
@@ -35,7 +35,7 @@ type Counts struct {
 	SweptTimers       uint64                     `json:"timers_swept"`  // overdue timers found only by scanning the timers
 	MissedRounds      uint64                     `json:"rounds_missed"` // missed rounds of series that will not fire
 	Lateness          map[streams.Kind]Histogram `json:"lateness"`      // of deliveries, by kind of lane
-	Rates             []RateCount                `json:"rates"`         // delivered and refused, by rate pattern
+	Rates             []RateCount                `json:"rates"`         // delivered and refused, by pattern of DELAY_RATE
 	// Targets contains names that tenants chose. Any client that reaches /status can read the JSON of Counts, so Targets
 	// is not in the JSON.
 	Targets []TargetCount `json:"-"`
