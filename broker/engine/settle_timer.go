@@ -19,8 +19,9 @@ const (
 	// A lane is busy while it has timers to read, or waits for more than maxAnswers answers, apart from settlements.
 	maxAnswers = 64
 	// Settlements wait while the lane is busy, until there are more than maxSettlements settlements, the first one has
-	// waited for maxSettlementWait, or the lane's memory is used up. After a time much longer than maxSettlementWait,
-	// another instance would consider the firing abandoned. At twice maxSettlements, the lane stops reading.
+	// waited for maxSettlementWait, the lane's memory is used up, or the worker stops. After a time much longer than
+	// maxSettlementWait, another instance would consider the firing abandoned. At twice maxSettlements, the lane stops
+	// reading.
 	maxSettlements    = 1 << 16
 	maxSettlementWait = 10 * time.Second
 	// settlementCost is the memory that a settlement takes, in bytes.
