@@ -59,21 +59,21 @@
 //	afterwards, without   a read; two deletes                   one delete
 //	a history
 //
-// With a history, a cancel costs its publish, a copy of the set, and one delete (TestOperationsOfCancels). After that
-// time, the sweep removes the cancel, or the outcome of a firing, with a read and a delete.
+// With a history, a cancel costs its publish, a copy of the set, and one delete (TestOperationsOfCancels). After the
+// time of the history, the sweep removes the cancel, or the outcome of a firing, with a read and a delete.
 //
 // A set waits in memory before its marker is sent: for ten seconds (a round: one second), or for half of its delay if
 // that is less. So a timer that a client replaces every two seconds has one entry and no marker
 // (TestTimerResetByHeartbeats). While memory is short, sets do not wait.
 //
 // These cases cost further reads: a missing answer, a refusal, a previous round that another instance has settled, and
-// the firing of a set without a marker, before which earlier sets may remain. If replicas cannot be asked (no
-// permission, no allow_direct, no answer), the worker reads due timers from the leader.
+// the firing of a set without a marker (earlier sets may remain). If replicas cannot be asked (no permission, no
+// allow_direct, no answer), the worker reads due timers from the leader.
 //
 // If an outcome is stored, the worker removes the generation and its firing without a read: the firing expected the
 // generation, and the outcome expected the firing, so no other entry lies between them. Entries before the generation
-// were removed when the marker was stored, but a killed server may have forgotten these deletes. So before the worker
-// removes the outcome, later, it reads the subject from its first entry.
+// were removed when the marker was stored, but a killed server may have forgotten these deletes. So before the sweep's
+// later removal of the outcome, the worker reads the subject from its first entry.
 //
 // # Crashes
 //
@@ -189,9 +189,9 @@
 // Bodies in markers. A timer that a client replaces at every keystroke would leave a copy of its body in the levels
 // each time.
 //
-// A claim without the body, which is in the set. It would save less than 1 µs for a body of 256 bytes, and 85 µs for
-// one of 64 KiB. But an older broker that finds such a claim would deliver an empty body. With a newer format, it would
-// leave the fired timer to a newer broker.
+// A claim without the body, which is in the set. It would save less than 1 µs a claim for a body of 256 bytes, and 85
+// µs for one of 64 KiB. But an older broker that finds such a claim would deliver an empty body. With a newer format,
+// it would leave the fired timer to a newer broker.
 //
 // Markers that are reused when a set with a later due time replaces their set. An older broker drops such a marker, so
 // in a rolling upgrade only the sweep would find the timer. Instead, a set waits before its marker is sent.

@@ -12,8 +12,8 @@ const (
 	// ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is
 	// longer than the 5 s after which an instance takes over the lanes of a silent one: see package lease.
 	ClaimTimeout = 6 * time.Second
-	// RosterTimeout replaces ClaimTimeout if the other instance owns no lane, according to the table of owners in package
-	// lease.
+	// RosterTimeout replaces ClaimTimeout if the other instance owns no lane, according to the table of owners (package
+	// lease).
 	RosterTimeout = 2 * time.Second
 )
 

@@ -40,7 +40,7 @@ const (
 // Request is a request about one timer.
 type Request struct {
 	Verb        Verb
-	Generation  uint64 // the generation to change; zero for any
+	Generation  uint64 // the generation that the request is about; zero for any
 	Series      uint64 // the series to change, whichever round is pending; zero for any; excludes Generation
 	Conditional bool   // for Set: set only if Generation is the last entry; for Generation zero, if no entry exists
 	ID          string // the token of this request; a repetition has the same token: see entry.Pending

@@ -49,7 +49,7 @@ func (m Marker) Timer(n message.Names) string {
 // Header returns the header with which the marker is published into the next level.
 func (m Marker) Header() message.Header {
 	h := make(message.Header, 12)
-	m.Identify(h, m.NatsMsgID(m.Hop+1)+"/timer") // the suffix distinguishes it from the fired message in the same level
+	m.Identify(h, m.NatsMsgID(m.Hop+1)+"/timer") // unlike the id of the fired message in the same level
 	message.Put(h, message.HeaderFormat, format(m.Origin()))
 	message.Put(h, message.HeaderSubject, m.Subject)
 	message.Put(h, message.HeaderHop, strconv.Itoa(m.Hop+1))

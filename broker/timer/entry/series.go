@@ -104,7 +104,7 @@ func startSeries(
 	return series, table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due, nil
 }
 
-// checkExpires refuses Delay-Expires with a time, since that time would be in the past for later rounds.
+// checkExpires refuses a Delay-Expires that is not a duration: a time would be in the past for later rounds.
 func checkExpires(s message.Block) *message.Problem {
 	expires, problem := s.Value(message.HeaderExpires)
 	if _, err := levels.ParseDuration(expires); problem != nil || expires == "" || err == nil {

@@ -56,7 +56,7 @@ type Alarm struct {
 	endsRun bool // the set may have ended a run; the run's entries must be removed before the set's own
 	Removal
 
-	arrived     bool      // the message has arrived at its target, in a retry lane or among the dead letters
+	arrived     bool      // the message itself, and not only a marker, has arrived at a Destination
 	behindSince time.Time // local; since when the leader reports a last sequence below the generation; or zero
 	batch       *Batch    // the batch of the sweep that found the timer; nil if a lane has read it
 }
@@ -106,7 +106,7 @@ func (a *Alarm) pending(r message.Request) entry.Pending {
 	return entry.Pending{Request: r, Token: a.token, Series: a.series}
 }
 
-// NeedsMarker reports whether a level gets a marker of the timer instead of its message: the timer has not fired.
+// NeedsMarker reports whether a level gets a marker of the timer instead of its message: no firing is known.
 func (a *Alarm) NeedsMarker() bool { return a.Stage < Fired }
 
 // MarkerHeader returns the header of the marker that represents the timer in a level.

@@ -12,7 +12,7 @@ import (
 const (
 	// armWait is the maximum time for which a set waits in memory before its marker is sent. A set waits for at most half
 	// of its delay. A set that is replaced while it waits costs no marker. For a round, the maximum is roundArmWait,
-	// since rounds are rarely replaced.
+	// because rounds are rarely replaced.
 	armWait      = 10 * time.Second
 	roundArmWait = time.Second
 	// readAhead is the time before the due time at which the entry of a marker's timer is read. It leaves time for a

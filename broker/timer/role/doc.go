@@ -35,10 +35,10 @@
 //   - A marker has no body. Up to three seconds before the timer is due, its entry is read from any replica, together
 //     with the entries of up to 255 other timers (ReadCopies). If memory is short, the entry is read when the timer is
 //     due.
-//   - The worker asks replicas only where an old answer does no harm: see Copied and RemoveEntries. During a backoff
-//     after a request without an answer, it reads due timers from the leader. A longer first backoff was tried: when
-//     100,000 rounds were due at the same time, a busy server answered too late, and 60,000 reads from the leader made
-//     the server busier.
+//   - The worker asks replicas only where an old answer does no harm: see Copied and RemoveEntries. During the backoff
+//     after a failed request, it reads due timers from the leader. A longer first backoff was tried: when 100,000
+//     rounds were due at the same time, a busy server answered too late, and 60,000 reads from the leader made the
+//     server busier.
 //   - After an ambiguous answer to a claim, only a read from the leader shows whether the timer has fired.
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
 //     the earlier rounds, the worker does not read them (KnowsEarlierRounds). Otherwise, it reads them before the round

@@ -151,7 +151,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	next := a.judge(found, s.Instance, now.Stamp(), claimTimeout)
 	switch {
 	case next.Kind == Drop && a.Swept() && !found.NoEntry && !found.Entry.Debounced():
-		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true // entries before the last one were not removed
+		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true // entries before the last one may be left
 		return Step{Kind: Remove}
 	case next.Kind == Restart:
 		a.Stage = Pending

@@ -95,7 +95,7 @@ func (p *copiesBackoff) begin(sent, now time.Time, connected bool) {
 	p.until = now.Add(p.length)
 }
 
-// ReadCopies reads the last entries of some subjects from a replica. The result lacks entries that the replica does not
+// ReadCopies reads the last entry of each subject from a replica. The result lacks entries that the replica does not
 // have, or that do not fit into one answer. After an error, the result may have some entries; they are valid.
 func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]message.Incoming, error) {
 	copies := make(map[string]message.Incoming, len(subjects))
