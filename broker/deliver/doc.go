@@ -29,7 +29,7 @@
 //	            filters.go, subjects.go
 //	targets     targets.go, rates.go,      the state of each subject, its rate, and the turns at that rate
 //	            turns.go
-//	counts      counts.go                  the outcomes of deliveries, by the names of targets
+//	counts      counts.go                  the outcomes of deliveries, by target or pattern
 //	groups      groups.go, group.go,       the room of each group, its waiting messages, and the messages to give back
 //	            pressure.go
 //
@@ -42,7 +42,7 @@
 //	the account or the server is full           no room: repeated later, and does not count as an attempt
 //	silence, and no stream would acknowledge    delivered to core subscribers, which do not answer
 //	silence, and a stream might acknowledge     unknown: repeated under the same id
-//	a stream is busy, and has not refused       unknown: repeated under the same id
+//	a stream answers that it is busy            unknown: repeated under the same id
 //
 // In mode stream, only an acknowledgement counts as a delivery. In mode core, silence counts as a delivery, and so does
 // every answer except a 503 (nobody listens). In mode request, a service's reply without an error counts as a delivery,

@@ -33,7 +33,7 @@ type evidence struct {
 	err    error
 
 	// at is the time of the delivery, if the verdict is Delivered: the time of the answer or, at a silence, the time at
-	// which the server confirmed that it took the message. At a timeout, at is the time of the ignored answer.
+	// which the server confirmed that it took the message. At a timeout, it is the time of the ignored answer.
 	at time.Time
 
 	// For an answer.
@@ -42,10 +42,10 @@ type evidence struct {
 	ownStream bool      // in modes auto and stream: the answer names one of the broker's own streams
 	listener  *listener // in modes auto and stream: the stream that listens on the target; nil if none is known
 
-	// For a silence, and for a timeout.
+	// For a silence (acks.ErrSilent), and for a timeout (acks.ErrTimeout).
 	forbidden    bool         // since this delivery was sent, the server has refused a publish to the target
 	unattributed bool         // the server has refused a publish, and NoteError was not called with the refusal yet
-	acknowledges bool         // in mode auto: a stream recently acknowledged there, or a listed stream does
+	acknowledges bool         // in mode auto: a stream recently acknowledged for the target, or a listed one would
 	listenerKind listenerKind // in mode auto, if acknowledges is false: the kind of stream on the target
 	unlistedAcks bool         // in mode auto: an unlisted stream recently acknowledged for the target's group
 
@@ -83,7 +83,7 @@ func decided(r Result) verdict { return verdict{result: r} }
 //
 // The server reports a refused publish as an error of the connection. The report arrives before the server's answer to
 // the flush that confirms the publish, but nats.go may call the error handler, and so NoteError, after that answer. So
-// judge waits while the connection has received a refusal for which NoteError was not called yet.
+// judge leaves a silence undecided while the connection has a refusal for which NoteError was not called yet.
 func judge(e evidence) verdict {
 	switch {
 	case e.forbidden && (e.silent() || e.timedOut()):
@@ -103,9 +103,9 @@ func judge(e evidence) verdict {
 	return judgeAuto(e)
 }
 
-// judgeStream decides by an acknowledgement or refusal of a stream, or by a refusal of the server. It ignores all other
-// answers, and an acknowledgement of one of the broker's own streams: a subscriber of the target may have requested a
-// delay with the delivery's reply subject.
+// judgeStream decides by an acknowledgement or refusal of the target's stream, or by a refusal of the server. It
+// ignores all other answers. One of the broker's own streams may answer, because a subscriber of the target may request
+// a delay with the reply subject of the delivery.
 func judgeStream(e evidence) verdict {
 	switch {
 	case e.err != nil:
@@ -191,7 +191,7 @@ func judgeAck(ack jsapi.Ack) verdict {
 	switch ack.Outcome() {
 	case jsapi.Stored, jsapi.Duplicate:
 		return verdict{result: Result{Outcome: Delivered}, ackedBy: ack.Stream}
-	case jsapi.Busy: // the stream has not refused the message
+	case jsapi.Busy: // the stream may have stored an earlier copy
 		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
 	case jsapi.LimitReached: // a limit of the account or the server, and not of the target's stream
 		return decided(refusal(NoRoom, ack))

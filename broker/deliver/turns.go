@@ -45,7 +45,7 @@ func (t *turns) now(elapsed time.Duration) time.Duration {
 	return elapsed - t.lag
 }
 
-// pending reports whether messages with turns of the future, valid or revoked, may still come.
+// pending reports whether a message with a future turn, valid or revoked, may still come.
 func (t *turns) pending(elapsed time.Duration) bool {
 	return t.nextFree > t.now(elapsed) || t.lastRevoked > elapsed
 }

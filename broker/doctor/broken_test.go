@@ -63,14 +63,14 @@ func TestDoctorOnBrokers(t *testing.T) {
 			sc.cfg.MaxOwners = 0
 			sc.serve()
 			sc.serve()
-		}}, "lanes", Critical, "every message is delivered twice",
+		}}, "lanes", Critical, "each message of these lanes is delivered twice",
 			"restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"},
 		{situation{name: "two brokers with different secrets", set: func(sc *scene) {
 			sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 			sc.serve()
 			sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
 			sc.serve()
-		}}, "lanes", Critical, "every message is delivered twice",
+		}}, "lanes", Critical, "each message of these lanes is delivered twice",
 			"set the same DELAY_SECRET for both: each rejects the other's seals"},
 		{situation{name: "a broker that may not read", rights: natstest.DenyPublish("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
 			set: func(sc *scene) {

@@ -8,9 +8,9 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys reports the keys of DELAY_SECRET that only verify seals, and the entries of timers that are sealed with an
-// unknown key. The brokers seal new messages with the first key, and verify seals with all keys. An instance's answer
-// counts only if the answer has a valid seal.
+// checkKeys reports the keys of DELAY_SECRET that only verify seals, and the entries of timers that are sealed with a
+// key that the brokers do not have. The brokers seal new messages with the first key, and verify seals with all keys.
+// An instance's answer counts only if the answer has a valid seal.
 func checkKeys(f Facts) []Finding {
 	var findings []Finding
 	for _, a := range f.instances.ProvenAnswers {

@@ -12,7 +12,7 @@ import (
 // lateWarn is the minimum lateness of a message for a warning.
 const lateWarn = 10 * time.Second
 
-// maxUnknown is the maximum number of lanes with an unknown reader that a finding names.
+// maxUnknown is the maximum number of lanes with an unknown owner that a finding names.
 const maxUnknown = 3
 
 // checkOwners looks for lanes without an owner, with two owners, with an owner that cannot read them, or with overdue
@@ -82,13 +82,13 @@ func checkOwners(f Facts) []Finding {
 	if len(unknown) > 0 {
 		reason := "no instance answered"
 		if f.instances.Refusal != nil {
-			reason = fmt.Sprintf("this user may not send the request: %v", f.instances.Refusal)
+			reason = fmt.Sprintf("this user may not ask the instances: %v", f.instances.Refusal)
 		}
 		lanesText := text.ShortList(unknown)
 		if len(unknown) > maxUnknown {
 			lanesText = fmt.Sprintf("%d of them", len(unknown))
 		}
-		detail += fmt.Sprintf("; the reader of %s is unknown: %s", lanesText, reason)
+		detail += fmt.Sprintf("; the owner of %s is unknown: %s", lanesText, reason)
 	}
 	return finding(Fine, "", "%s", detail)
 }
@@ -112,6 +112,6 @@ func (f Facts) checkConflicts() []Finding {
 		advice = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",
 			text.Printable(single.Instance, maxDetail))
 	}
-	return finding(Critical, advice, "%s and %s both deliver from %s, so every message is delivered twice",
+	return finding(Critical, advice, "%s and %s both deliver from %s, so each message of these lanes is delivered twice",
 		text.Printable(first.Instance, maxDetail), text.Printable(second.Instance, maxDetail), text.ShortList(lanes))
 }

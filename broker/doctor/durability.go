@@ -83,7 +83,7 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	default:
 		add(Warn, oneReplica, "use 3 replicas on a cluster, or sync_interval: always (or 1s) in the server's configuration",
 			"1 replica of %s: a failed disk loses all messages, and a power cut loses those since the last fsync,"+
-				" two minutes with the default sync_interval")
+				" which is up to two minutes ago with the default sync_interval")
 	}
 	add(Warn, evenReplicas, "nats stream edit <stream> --replicas 3",
 		"an even number of replicas tolerates no more failures than one replica less: %s")

@@ -81,8 +81,8 @@ func TestLaneCountWithoutAnswers(t *testing.T) {
 			}
 		}
 		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.LimitedUser), Host{}, nil)
-		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; the reader of 6 of them ")
-		f.finds(t, "lanes", Fine, "is unknown: this user may not send the request: nats: permissions violation")
+		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; the owner of 6 of them ")
+		f.finds(t, "lanes", Fine, "is unknown: this user may not ask the instances: nats: permissions violation")
 	})
 }
 

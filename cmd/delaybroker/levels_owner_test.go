@@ -99,7 +99,7 @@ func TestLevelsWithoutStatusPermission(t *testing.T) {
 		t.Errorf("got %q, want %q by its consumer", got, want)
 	}
 	d := o.doctor()
-	d.want("lanes", "ok", "the reader of DELAY_5m is unknown", "delayctl.status")
+	d.want("lanes", "ok", "the owner of DELAY_5m is unknown", "delayctl.status")
 	d.want("rights", "skipped", "delayctl.status")
 	d.wantOnly("durability", "rights")
 }
