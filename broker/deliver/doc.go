@@ -46,8 +46,8 @@
 //
 // In mode stream, only an acknowledgement counts as a delivery. In mode core, silence counts as a delivery, and so does
 // every answer except a 503 (nobody listens). In mode request, a service's reply without an error counts as a delivery,
-// and a missing reply counts as a refusal. In modes auto and stream, a single silence is no refusal: package engine
-// repeats the delivery under the same id, and counts three silences in a row as one refusal.
+// and a missing reply counts as a refusal. In modes auto and stream, package engine repeats a delivery whose result is
+// unknown under the same id, and counts three silences in a row as one refusal.
 //
 // An answer without a sequence is no acknowledgement. In modes auto and stream, if a stream is known to listen on the
 // target, the acknowledgement must name that stream, because a subscriber of the target may publish anything to the
@@ -60,8 +60,8 @@
 // deliverer requests a list of all streams, unless the last list is less than 2.5 s old. The deliverer matches the
 // target with the subjects of the listed streams. While the last list is older than 5 s, for example because the
 // request fails or is forbidden, no silence counts as a delivery. For a stream without a leader, the list contains only
-// the name, and the deliverer uses the last known subjects of that stream. If it knows no subjects of that stream, the
-// deliverer asks the cluster about each silent subject on which no other stream is known to listen.
+// the name, and the deliverer uses the last known subjects of that stream. If the deliverer knows no subjects of that
+// stream, it asks the cluster about each silent subject on which no other stream is known to listen.
 //
 // The list lacks streams of another account, of another JetStream domain, or behind a subject mapping of the account.
 // If such a stream has acknowledged a message within the last minute, silence does not count as a delivery for the
@@ -125,7 +125,7 @@
 // longer.
 //
 // The messages for one target are sent in the order of the calls of Deliver. So when the stream of a target becomes
-// known, the target changes its group only after all messages that waited for the target have been sent.
+// known, the target changes its group only after all waiting messages for that target have been sent.
 //
 // If a target or a Delay-Rate-Key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. One
 // instance sends all messages that share a rate: see package engine. A message that has to wait for its turn is given

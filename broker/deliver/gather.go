@@ -36,7 +36,7 @@ func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.T
 
 func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
-		return // mode core accepts every answer with data
+		return // mode core counts every answer with data as a delivery
 	}
 	if e.ack, e.isAck = jsapi.ParseAck(e.answer); !e.isAck {
 		return

@@ -27,7 +27,7 @@ type group struct {
 
 	pressure     *pressure // nil while the group is not under pressure
 	lastFull     time.Time // when the group, or a group below it, last had no room
-	ackedSubject string    // the last subject for which a stream acknowledged
+	ackedSubject string    // the subject of the latest acknowledgement by a stream
 	ackedAt      time.Time // the time of that acknowledgement
 	removed      bool      // set by removeIfIdle: a target with this group gets another group of the same name
 }

@@ -15,7 +15,7 @@ const (
 	snapshotValidity = 5 * time.Second
 	snapshotRenewAge = snapshotValidity / 2 // from this age of the snapshot on, validSnapshot requests a new list
 	listTimeout      = 2 * snapshotValidity // for one page of a list; a cluster collects a page for at most 4 s
-	listPause        = time.Second / 4      // minimum time from the end of a list to the next list
+	listPause        = time.Second / 4      // minimum time from the end of one list to the start of the next
 )
 
 // lookup finds the stream of the account that listens on a subject. It lists all streams only after a call of renew. A

@@ -11,7 +11,7 @@ func checkMemory(f Facts) []Finding {
 	m, hold := f.Host.Memory, f.Config.HoldBytes
 	switch {
 	case m.Cgroup == 0:
-		return finding(Fine, "", "the cgroup sets no memory limit")
+		return finding(Fine, "", "no memory limit is set by a cgroup")
 	case m.Runtime >= m.Cgroup && m.Runtime != config.NoLimit:
 		return finding(Warn, fmt.Sprintf("remove GOMEMLIMIT, or set GOMEMLIMIT=%dMiB", m.SoftLimit()>>mibShift),
 			"GOMEMLIMIT is %d MiB and the cgroup's limit %d MiB, so the process may be killed before it collects garbage",
