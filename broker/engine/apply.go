@@ -48,8 +48,8 @@ func (w *worker) apply(f *flight, s step, m moment) {
 		w.proceed(f, m)
 	case awaitKey:
 		w.awaitKey(f, m)
-	case halt:
-		w.flights.halted = append(w.flights.halted, f)
+	case awaitClose:
+		w.flights.closing = append(w.flights.closing, f)
 	case examine:
 		w.examine(f, m)
 	case claim:

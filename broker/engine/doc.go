@@ -14,7 +14,7 @@
 //	step      the next action on a flight: hold, hop, fire, retry, …
 //	alarm     the state of a named timer in memory; see package timer/role
 //	settled   of a named timer: its message needs no further delivery, and its entries in DELAY_TIMERS are to be removed
-//	halt      to keep a due message in memory for a few seconds, until a resumed pause is over; see package pause
+//	closing   of a pause: due messages wait in memory, for seconds, until the pause is over; see package pause
 //	park      to store a due message in the lane of a pause; see package pause
 //	wheel     the timer wheel on which the messages in memory wait; see package wheel
 //	horizon   the remaining time below which a message waits on the wheel
@@ -52,7 +52,7 @@
 //	  │
 //	  ▼ arrived
 //	commit.go, committer.go     move the cursor, check the stream (lane/history.go), and purge up to the cursor, if
-//	                            safeToCommit and carryOut permit it. kind.go: each kind of lane removes its own messages.
+//	                            safeToCommit and carryOut permit it. The purge itself is in kind.go and parking.go.
 //
 // The picture leaves out failures, and these files:
 //
@@ -140,10 +140,10 @@
 //     record.go.
 //   - The number of messages that a worker may hold bounds every queue. No loop waits for an answer. Only four things
 //     may block a loop: a publish into a connection that accepts no more bytes, for at most the write timeout of the
-//     connection (cmd/delaybroker/links); a log whose reader has stopped; config.Config.Ended, which must return
+//     connection (5 s in cmd/delaybroker/links); a log whose reader has stopped; config.Config.Ended, which must return
 //     immediately; and the short locks that lanes share. Of these locks, that of the deliverer is held longest, while
-//     Halt scans the waiting deliveries. After the loop has ended, drain waits for answers, for at most the grace
-//     period.
+//     Halt scans the waiting deliveries. After the loop has ended, drain waits for answers, for at most three
+//     quarters of the grace period. A cooldown (slack.go) blocks nothing: the loop sleeps for at most the slack.
 //
 // # Tried and rejected
 //

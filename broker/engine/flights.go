@@ -32,7 +32,7 @@ const (
 //	expanded     until its next decision, if it was packed before and cannot be packed now
 //	untimed      until the leader's time is proven and the lease is held, in the order of reading
 //	unanswered   until its publish, delivery or request is answered; only counted
-//	halted       until the pause of the target is not closing any more
+//	closing      until the pause of the target is not closing any more
 //	unchecked    until fewer than maxChecks requests about duplicates are unanswered
 //
 // A message in expanded needs no further memory, so it must not wait behind packed messages, which need memory. Only
@@ -42,7 +42,7 @@ type flights struct {
 	expanded  *wheel.Wheel[*flight]
 	overdue   *wheel.Wheel[struct{}] // for each overdue message, the time from which on it is overdue
 	untimed   []*flight
-	halted    []*flight
+	closing   []*flight
 	unchecked []*flight
 	account   *account // the lane's part of the instance's memory
 
@@ -157,7 +157,7 @@ func (f *flights) nextTime() (leader.Time, bool) {
 
 // waiting returns the number of messages that wait for a time or for the end of a pause.
 func (f *flights) waiting() int {
-	return f.wheel.Len() + f.expanded.Len() + len(f.untimed) + len(f.halted)
+	return f.wheel.Len() + f.expanded.Len() + len(f.untimed) + len(f.closing)
 }
 
 // setOverdue records that a message is overdue from the time since on, or that it is not overdue.

@@ -49,8 +49,8 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 	return c.api.PurgeBelow(ctx, c.stream, l.filter, todo.upTo+1)
 }
 
-// fireOrPark returns the next step of a due message: fire, or park if its target is paused, or halt if the pause is
-// closing. If the stream of paused messages does not answer, the message moves into a retry lane. A message that has
+// fireOrPark returns the next step of a due message: fire, or park if its target is paused, or awaitClose if the pause
+// is closing. If the stream of paused messages does not answer, the message moves into a retry lane. A message that has
 // waited for a pause is parked again only if that pause is active again, or if another pause matches the target
 // (pause.List.PauseOf).
 func fireOrPark(p plan, m moment, f *flight) step {
@@ -62,7 +62,7 @@ func fireOrPark(p plan, m moment, f *flight) step {
 	case state == pause.Over:
 		return fireAtHome(p, m, f)
 	case state == pause.Closing:
-		return step{kind: halt}
+		return step{kind: awaitClose}
 	case !m.canPark:
 		return deferStep(p, m, f, forever, pausedReason)
 	}

@@ -33,8 +33,8 @@ func TestDecideAboutPaused(t *testing.T) {
 		{"paused", pause.Paused, pause.Over, "", "", false, "park for first"},
 		{"paused twice", pause.Paused, pause.Paused, "", "", false, "park for first"},
 		{"resumed", pause.Resuming, pause.Over, "", "", false, "park for first"},
-		{"closing", pause.Closing, pause.Over, "", "", false, "halt"},
-		{"closing, and paused by another pause", pause.Closing, pause.Paused, "", "", false, "halt"},
+		{"closing", pause.Closing, pause.Over, "", "", false, "await close"},
+		{"closing, and paused by another pause", pause.Closing, pause.Paused, "", "", false, "await close"},
 		{"parking impossible", pause.Paused, pause.Over, "", "", true, "retry in 30s at 30s after 2"},
 		{"in its lane", pause.Resuming, pause.Over, "first", "", false, "fire"},
 		{"in its lane, closing", pause.Closing, pause.Over, "first", "", false, "fire"},
@@ -61,8 +61,8 @@ func TestDecideAboutPaused(t *testing.T) {
 			if r := *s.request; !r.RetryAt.IsZero() || r.Reservation != "turn" || r.ResumedPause != "" || r.Attempts != 2 {
 				t.Errorf("%s: parked as %+v, want its attempts and its reservation, and no retry time", tt.name, r)
 			}
-		case halt:
-			got = "halt"
+		case awaitClose:
+			got = "await close"
 		}
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)

@@ -99,7 +99,7 @@ const (
 	backOff                     // like hold, after a try that failed
 	pace                        // wait for the message's reserved send time: see rates.go
 	awaitKey                    // wait until the key of the message's seal is known
-	halt                        // wait while the pause of the target is closing
+	awaitClose                  // wait while the pause of the target is closing
 	hop                         // publish into a level
 	retry                       // publish into a retry lane
 	park                        // publish into the lane of a pause

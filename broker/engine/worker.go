@@ -20,8 +20,8 @@ const (
 	// maxItems is the maximum number of messages that the loop reads between two passes.
 	maxItems = 256
 
-	// haltPoll is the maximum interval between two checks of the messages that wait for the end of a closing pause.
-	haltPoll = 20 * time.Millisecond
+	// closingPoll is the maximum interval between two checks of the messages that wait for the end of a closing pause.
+	closingPoll = 20 * time.Millisecond
 
 	forever = time.Duration(1<<63 - 1)
 )
@@ -175,7 +175,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	wait, sendWait := w.commitIfDue(local), forever
 	if m.proven && canSend {
 		w.decideUntimed(m)
-		w.decideHalted(m)
+		w.decideClosing(m)
 		sendWait = w.send(m)
 	}
 	wait = min(wait, w.startCopies(m)) // before nextDue, because startCopies may put timers back on the wheel
@@ -239,14 +239,14 @@ func (w *worker) decideUntimed(m moment) {
 	}
 }
 
-// decideHalted decides about the messages that wait for the end of a closing pause. The loop calls decideHalted before
-// send, so that these messages are sent before messages that become due later.
-func (w *worker) decideHalted(m moment) {
-	queue := w.flights.halted
-	w.flights.halted = nil
+// decideClosing decides about the messages that wait for the end of a closing pause. The loop calls decideClosing
+// before send, so that these messages are sent before messages that become due later.
+func (w *worker) decideClosing(m moment) {
+	queue := w.flights.closing
+	w.flights.closing = nil
 	for i, f := range queue {
 		if !w.lease.Held() {
-			w.flights.halted = append(w.flights.halted, queue[i:]...)
+			w.flights.closing = append(w.flights.closing, queue[i:]...)
 			return
 		}
 		w.proceed(f, m)
@@ -297,7 +297,7 @@ func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 		return now, true
 	}
 	next, ok := w.flights.wakeTime()
-	if poll := now.Add(haltPoll); len(w.flights.halted) > 0 && (!ok || poll.Before(next)) {
+	if poll := now.Add(closingPoll); len(w.flights.closing) > 0 && (!ok || poll.Before(next)) {
 		return poll, true
 	}
 	return next, ok

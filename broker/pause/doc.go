@@ -53,10 +53,10 @@
 // command expects answers from the instances that answered a status request before the change, and from the instances
 // in the table of owners (see package lease). A dead instance leaves the table within six seconds. An instance has
 // applied a list when its deliverer sends nothing more to the paused targets, has given back the messages that waited
-// for them, and has waited for the answers to the messages that it sent to them. This takes four seconds at most.
-//
-// Brokers do not announce lists. They read the record every 10 s while a target is paused, and twice a second while a
-// pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
+// for them, and has waited for the answers to the messages that it sent to them. This takes four seconds at most. A
+// message that got no answer in this time is parked later, under the same id.  Brokers do not announce lists. They read
+// the record every 10 s while a target is paused, and twice a second while a pause ends. A late read at the end of a
+// pause may change the order of messages, and breaks no promise.
 //
 // In the code: inspect/pauses.go stores and announces the list, and broker/answer.go receives it (Keeper.Receive).
 // broker/pauses.go stops the deliverer (Halt). A worker takes the list together with the present time (worker.moment),
