@@ -39,14 +39,15 @@ type Pause struct {
 	State   State     `json:"state"`
 	Since   time.Time `json:"since"`            // when it was last paused
 	Changed time.Time `json:"changed,omitzero"` // when its present state began
-	// Unproven is true if the pause comes from a list that this instance could not open. A client may have forged it.
+	// Unproven is true if the pause comes from a list that a starting instance could not open. A client may have forged
+	// that list.
 	Unproven bool `json:"unproven,omitempty"`
 }
 
 // List is one version of the list of pauses. The nil List is empty.
 type List struct {
-	// Version rises with each change. A change makes it at least the writer's time in nanoseconds, so that a list that an
-	// operator makes after a loss of the record is still newer than the list that any instance remembers.
+	// Version rises with each change. A change makes it at least the writer's time in unix nanoseconds, so that a list
+	// that an operator makes after a loss of the record is still newer than the list that any instance remembers.
 	Version int64   `json:"version"`
 	Pauses  []Pause `json:"pauses"`
 }

@@ -34,7 +34,7 @@ func (s Store) api() jsapi.Client { return jsapi.Client{Conn: s.Conn, API: s.API
 
 // ReadResult is the record as it was read.
 type ReadResult struct {
-	List         *List          // nil if there is no record
+	List         *List          // nil if there is no record that can be opened
 	Sequence     uint64         // the sequence of the record
 	LastSequence uint64         // the sequence of the last message on the subject, by any writer
 	Key          message.KeyUse // which key sealed the record
@@ -43,7 +43,7 @@ type ReadResult struct {
 	UnopenedList *List
 
 	foreignSequences []uint64 // sequences of the messages after the record; none of them is a newer record
-	hasEarlier       bool     // there are earlier messages on the subject
+	hasEarlier       bool     // there are messages before the record
 }
 
 // Record is a list with its seal, as it is stored and announced.
