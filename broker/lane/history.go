@@ -14,10 +14,10 @@ import (
 // answers show that it has lost its majority (Sample.Quorate).
 const quorumTimeout = 10 * time.Second
 
-// History identifies the contents of the stream that was read.
+// History identifies the contents of the stream that the reader has read.
 type History struct {
 	Created time.Time // when the stream was created
-	Read    uint64    // sequence of the last message read; zero if there is none
+	Read    uint64    // stream sequence of the last message read; zero if there is none
 	At      time.Time // timestamp of the last message read
 }
 
@@ -37,12 +37,12 @@ const (
 // deleted or purged, the verdict is SameHistory.
 //
 // A deposed leader may report an earlier creation time, or a last sequence below History.Read, until it notices that it
-// was deposed. So the first such samples give UnsureHistory. The verdict is OtherHistory when such samples have come
+// was deposed. So at first, such samples give UnsureHistory. The verdict is OtherHistory when such samples have come
 // for quorumTimeout without a break, and the leader hears from a majority.
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.
 type Judge struct {
-	olderSince time.Time // when the first of these samples was received; zero if the latest sample is not one
+	olderSince time.Time // when the first of these samples was received; zero outside such a series
 }
 
 // Verdict compares a sample with the known history. The function get reads a message by its sequence from the

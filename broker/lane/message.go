@@ -18,7 +18,7 @@ const (
 // Message is a message of a stream.
 type Message struct {
 	Sequence    uint64    // in the stream
-	At          time.Time // the leader's timestamp; it may be earlier than the previous message's timestamp
+	At          time.Time // when the leader stored it, by its clock; may be earlier than the previous message's At
 	Subject     string
 	Header      map[string][]string
 	Undecodable bool // the message has headers that cannot be decoded

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// lagTimeout is the time after which the reader replaces a consumer that lacks a message of the leader. nats-server
-	// places a consumer with one replica on any server of the stream. If that server is cut off from the leader, the
-	// consumer lacks new messages, but still sends heartbeats.
+	// lagTimeout is the time after which the reader replaces a consumer that lacks a message that the leader has.
+	// nats-server places a consumer with one replica on any server of the stream. If that server is cut off from the
+	// leader, the consumer lacks new messages, but still sends heartbeats.
 	lagTimeout      = 2 * time.Second
 	compareInterval = 5 * time.Second // see mustCompare
 	// ConsumerPrefix is the prefix of the names of the readers' consumers.
@@ -31,7 +31,7 @@ type pull struct {
 	msgs      chan *nats.Msg
 	requests  requests
 
-	maxMessageBytes int // bytes of a request that has room for any message of the stream
+	maxMessageBytes int // bytes of a request with room for the largest message that the stream allows
 
 	lastConsumerSeq uint64    // consumer sequence of the last message received
 	nextIsLarge     bool      // the next message may not fit into a request of ReaderConfig.Buffer bytes
@@ -179,8 +179,9 @@ func (p *pull) requestTimes() (heartbeat, expires time.Duration) {
 	return requestTimes(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask sends a request for another batch, if a request is needed. Near the tail of a lane with a batch window, ask sends
-// a request only if no request is open. This request has body.NoWait.
+// ask sends a request for another batch, if a request is needed. If the lane has a batch window, and fewer than
+// pullBatch messages follow the last one received, ask sends a request only if no request is open. This request has
+// body.NoWait.
 func (p *pull) ask() error {
 	noWait := p.hasAnswered && p.r.cfg.BatchWindow > 0 && p.pending < pullBatch
 	place, ok := p.requests.nextPlace(p.tail, p.nextIsLarge)
@@ -258,7 +259,8 @@ func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 //
 //   - The consumer has skipped sequences: its position is after sequences that the reader has not read. Usually, the
 //     messages with these sequences were deleted. But the server may have created the consumer again: if the first
-//     messages of the new consumer were lost on the wire, its consumer sequence may be the expected one by chance.
+//     messages of the new consumer were lost on the wire, the heartbeat may have the expected consumer sequence by
+//     chance.
 //   - In a cluster, messages follow the last message read, although the consumer is idle.
 //   - In a cluster, the consumer lacked a message when the reader last asked, and has sent no message since.
 //
@@ -288,8 +290,8 @@ func (p *pull) compare(ctx context.Context, skipped bool) error {
 	return nil
 }
 
-// lags records whether the consumer lacks a message of the leader. It reports whether the consumer has lacked a message
-// for lagTimeout.
+// lags records whether the consumer lacks a message that the leader has. It reports whether the consumer has lacked a
+// message for lagTimeout.
 func (p *pull) lags(lacking bool, now time.Time) bool {
 	if !lacking {
 		p.lackingSince = time.Time{}

@@ -43,7 +43,7 @@ type Reader struct {
 	itemBytes     atomic.Int64  // size of the items handed over and not yet released
 	releaseSignal chan struct{} // capacity 1; has a value after the owner released an item
 	probeSignal   chan struct{} // capacity 1; has a value after Probe
-	invalidEpochs chan uint64   // capacity 1; the owner has found that the stream of this epoch was replaced
+	invalidEpochs chan uint64   // capacity 1; number of the epoch passed to Invalidate
 	liveEpoch     atomic.Uint64 // number of the epoch whose consumer is believed alive; zero if there is none
 
 	epoch     uint64    // number of the latest epoch, alive or not; used only by Run
@@ -58,7 +58,7 @@ type knowledge struct {
 	first        uint64    // lowest stream sequence to hand over
 	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
 	lastRead     Message   // Sequence and At of the last message handed over
-	next         uint64    // see "The reader skips no message" in the package documentation
+	next         uint64    // lowest sequence not yet handled: see "The reader skips no message" in the package documentation
 	deletedRuns  runs      // sequences in the middle of the stream that were deleted when the epoch began
 }
 
@@ -117,11 +117,11 @@ func (r *Reader) Release(it Item) {
 }
 
 // Live returns the number of the epoch whose consumer is believed alive, or zero if there is none. The owner must
-// commit only while this is the number of the latest epoch that it received: see "Invariants" in package engine.
+// commit only while Live returns the number of the latest epoch that it received: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.liveEpoch.Load() }
 
 // Invalidate tells the reader that the stream of an epoch was replaced. If this is the current epoch, the reader begins
-// another, with a new history. While the reader waits for its owner, it cannot detect the replacement itself.
+// another epoch, with Epoch.NewHistory. While the reader waits for its owner, it cannot detect the replacement itself.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidEpochs <- epoch:

@@ -140,8 +140,9 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 type body struct {
 	Batch    int `json:"batch"`
 	MaxBytes int `json:"max_bytes"`
-	// NoWait makes the server end the request after the stored messages. If no message is stored, and Expires is set, the
-	// server ends the request after the next message.
+	// NoWait makes the server end the request when it has sent all stored messages that the consumer has not sent before.
+	// If there are none, and Expires is set, the server sends the next message when it is stored, and then ends the
+	// request.
 	NoWait    bool          `json:"no_wait,omitempty"`
 	Expires   time.Duration `json:"expires,omitempty"`
 	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`

@@ -17,7 +17,7 @@ type Sample struct {
 	LastSeq    uint64 // highest sequence that the stream has given; the message may be deleted
 	Messages   uint64
 	Bytes      uint64
-	MaxBytes   int64 // the stream's limit; zero or less means no limit
+	MaxBytes   int64 // the stream's limit of Bytes; zero or less means no limit
 }
 
 // SampleOf returns a sample of a stream's info that was received at the given time.

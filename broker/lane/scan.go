@@ -19,7 +19,7 @@ import (
 
 const (
 	scanBatch = 1000
-	scanBytes = 4 << 20 // bytes of one batch; if messages may be larger, a batch has room for one message
+	scanBytes = 4 << 20 // bytes of one batch, or more if one message may be larger
 	// scanTimeout is the time for which a scan waits for the next message, or for the report that there is none.
 	scanTimeout = 5 * time.Second
 	// createTimeout is the timeout of one attempt to create a consumer. After a timeout, the scan tries again, one time: a
@@ -30,7 +30,7 @@ const (
 
 // Scan reads the messages of a stream in one pass, for an observer such as an operator. No stored message can end a
 // scan, because a stored message is recognized by its reply subject, which the server sets. If a message is lost on the
-// wire, the scan ends with an error, and the caller may scan again; a [Reader] continues.
+// wire, the scan ends with an error, and the caller may scan again; a [Reader] creates another consumer instead.
 type Scan struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
@@ -46,13 +46,13 @@ type Scan struct {
 	Batch       int       // messages in one batch, at most scanBatch; zero means scanBatch
 }
 
-// All yields the messages in the order of the stream, until the end or an error. It requests the next batch when the
-// caller has taken the whole current batch. If the caller takes more than a minute for a batch, the server removes the
-// consumer, and the scan fails.
+// All yields the messages in the order of the stream, until To, the end of the stream or an error. It requests the next
+// batch when the caller has taken the whole current batch. If the caller takes more than a minute for a batch, the
+// server removes the consumer, and the scan fails.
 //
-// In a cluster, the consumer may run on another server than the connection's. The consumer's creation can be confirmed
-// before the connection's server knows the consumer's subscription. Then that server answers a request with 503, and
-// All repeats the request, for at most scanTimeout.
+// In a cluster, the consumer may run on another server than the one to which Conn is connected. The consumer's creation
+// can be confirmed before the latter server knows the consumer's subscription. Then the latter answers a request with
+// 503, and All repeats the request, for at most scanTimeout.
 func (s Scan) All(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		if err := s.run(ctx, func(m Message) bool { return yield(m, nil) }); err != nil {

@@ -25,7 +25,7 @@ const (
 type Clock struct {
 	base         time.Time     // local, with monotonic reading
 	bounds       [2]bound      // of the current interval of Trust/2, and of the previous one
-	provenAt     time.Duration // time of the last proof, monotonic since base
+	provenAt     time.Duration // when the last proof was received, monotonic since base
 	answerOffset time.Duration // the Offset according to the last answer
 	answeredAt   time.Time     // local; when the last answer was received
 	answered     bool          // the leader has answered at least once
@@ -87,8 +87,8 @@ func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
 	}
 }
 
-// Offset returns shown, a time of the leader's clock, minus local. For this, local is base plus the monotonic time from
-// base to local.
+// Offset returns shown, a time of the leader's clock, minus local, a time of the local clock. It measures local by the
+// monotonic clock from base, so steps of the wall clock do not matter.
 func (c *Clock) Offset(shown Time, local time.Time) time.Duration {
 	return shown.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
 }

@@ -4,7 +4,7 @@
 //
 // The local host has another clock. Local times are of type time.Time, and times of the leader's clock are of type
 // [Time], so the compiler distinguishes them. The times in a message are of type time.Time, with a comment that names
-// their clock; [At] converts such a time to a leader's time. The project treats the clocks of all streams' leaders as
+// their clock; [At] converts such a time to a leader's time. The broker treats the clocks of all streams' leaders as
 // one clock: the leaders are servers of one cluster, and their clocks differ only as far as the synchronisation
 // permits.
 //
@@ -14,8 +14,8 @@
 // stream's leader decides whether the due time has come. So if the first leader's clock is behind the last leader's
 // clock, the delivery is early by the difference. If the first leader's clock is ahead, the delivery is late by the
 // difference. The clocks in between do not matter: in each stream, the remaining time is measured again. A message that
-// stays in one stream is not affected. A difference of the clocks causes no duplicate. It loses or repeats no round of
-// a series, because the schedule determines the times of rounds.
+// stays in one stream is not affected. A difference of the clocks causes no duplicate. It neither loses nor repeats a
+// round of a series, because the schedule determines the times of rounds.
 //
 // # Comparisons of clocks
 //

@@ -37,7 +37,7 @@
 //	delaysys.owners.table       ┘                the table, replaced as a whole, by compare-and-set
 //
 // In a round an instance raises its counter. From the stream's leader it reads its new counter message, then the table,
-// then the counter of each instance in the table. Then it computes a new table. If the new table differs from the
+// then the counter of each other instance in the table. Then it computes a new table. If the new table differs from the
 // stored one, the instance writes the new table, on condition that the stored message has not changed, and announces
 // the change. The instance trusts a server only if that server shows the instance's own beat: for a while, a deposed
 // leader answers reads with old counters.
@@ -76,9 +76,9 @@
 // that it replaced.
 //
 // If an instance starts and finds no table in a stream that has stored messages before, it waits 5 s for an instance
-// that has the table. While such an instance sends calls, it waits up to 15 s. Then it creates a new table. The new
-// table takes no lane from an owner: owners enter their lanes in it, and a lane that is not in the table is free only
-// when the set of instances has not changed for 5 s.
+// that has the table. While such an instance sends calls, the new instance waits up to 15 s. Then it creates a new
+// table. The new table takes no lane from an owner: owners enter their lanes in it, and a lane that is not in the table
+// is free only when the set of instances has not changed for 5 s.
 //
 // # When an owner may no longer act
 //
@@ -103,10 +103,10 @@
 // continues with all its messages in flight, and causes no duplicates. Without a release, a lease ends only if the
 // table gives the lane away, if a call of another instance claims it in an outage, or if the worker is stuck.
 //
-// While there are other instances, each worker must also receive a tick after every good round (Ticks). A worker that
-// does not receive the tick within 5 s loses its lane, even if the rest of the process runs. A separate goroutine that
-// received the ticks would keep the lane of a stuck worker. After Held has returned false, the next tick shows that the
-// worker may call Held again.
+// While there are other instances, each worker must also receive a tick after every successful round (Ticks). A worker
+// that does not receive the tick within 5 s loses its lane, even if the rest of the process runs. A separate goroutine
+// that received the ticks would keep the lane of a stuck worker. After Held has returned false, the next tick shows
+// that the worker may call Held again.
 //
 // An instance that is alone does not raise its counter. It renews a sign of life every 2 s, in memory only. It acts
 // only while it is connected and this sign is less than 4 s old. Otherwise it may have missed a call, so it reads the

@@ -30,7 +30,7 @@ func (i instant) elapsed(now instant) time.Duration {
 	return max(now.mono-i.mono, now.wall.Sub(i.wall))
 }
 
-// grace determines how long an instance may act on its leases without a new good round.
+// grace determines how long an instance may act on its leases without a new good beat.
 type grace struct {
 	// beatSentAt is the time of the last good beat or, if alone, of the last sign of life. In an outage, handleFailure and
 	// divideByCalls may set it to a later time.

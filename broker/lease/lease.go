@@ -12,7 +12,7 @@ type sharedLease struct {
 	lane       string
 	cursor     Cursor
 	ticks      chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
-	tickSentAt atomic.Pointer[instant] // time of the tick in the channel
+	tickSentAt atomic.Pointer[instant] // when the last tick was sent
 	done       chan struct{}           // closed by requestStop
 	revoked    atomic.Bool             // the lease has ended
 	// denied is set when Held returned false although the lease has not ended. The worker then waits for a tick before it
