@@ -58,7 +58,7 @@ type knowledge struct {
 	first        uint64    // lowest stream sequence to hand over
 	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
 	lastRead     Message   // Sequence and At of the last message handed over
-	next         uint64    // lowest sequence not yet handled: see "The reader skips no message" in the package documentation
+	next         uint64    // all messages below it are handled: see "The reader skips no message" in doc.go
 	deletedRuns  runs      // sequences in the middle of the stream that were deleted when the epoch began
 }
 
