@@ -102,7 +102,7 @@
 //	that second timer ends first      the firing stays until it is settled     TestFiringKeptUntilSettled
 //	two owners at the same time       one claim is refused; its owner leaves   TestTimerWithTwoOwners
 //	                                  the firing to the other
-//	the stream is full                firing is late; cancel still works       TestTimerWithoutRoom
+//	the stream is full                firing is late; a cancel is refused      TestTimerWithoutRoom
 //	a sweep fails                     the next sweep runs a minute later       TestSweepAfterTrouble
 //	a killed server forgets deletes   no cancelled timer is pending again      TestTimersOnKill, test/fault
 //

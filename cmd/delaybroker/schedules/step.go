@@ -71,7 +71,7 @@ func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now t
 	case recurring.Set != f.Set && !adopt:
 		return step.leave(fmt.Sprintf("the schedule already exists, %s; --adopt takes it over", ownerText(recurring.Set)))
 	case s.hasEnded(want, now):
-		return f.Removal(current, step.Name, step.Target)
+		return File{Set: recurring.Set}.Removal(current, step.Name, step.Target) // of another set, if adopt is true
 	}
 	step.Differences = differences(want, current, s, now)
 	switch {

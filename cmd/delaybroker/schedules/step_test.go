@@ -105,6 +105,10 @@ func TestPlan(t *testing.T) {
 		"end moved to the past": {
 			file: "every: 15m, last: 2026-11-22T11:00:00Z", current: stored(t, now, "", ownHeaders...), want: Remove,
 		},
+		"adopted, with its end in the past": {
+			file: "every: 15m, last: 2026-11-22T11:00:00Z", want: Remove, adopt: true,
+			current: stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", "bills"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, s := one(t, tt.file)
