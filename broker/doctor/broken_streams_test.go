@@ -94,7 +94,7 @@ var brokenStreams = []diagnosis{
 		sc.serve()
 		sc.hideLeader("DELAY_5s")
 	}}, "streams", Critical, "DELAY_5s does not answer: the stream has no leader",
-		"start the servers with its replicas"},
+		"start the servers with the replicas of DELAY_5s"},
 	{situation{name: "a stream in memory", set: func(sc *scene) {
 		sc.provision()
 		s, err := sc.js.Stream(sc.t.Context(), "DELAY_5s")

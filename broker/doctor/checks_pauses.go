@@ -9,7 +9,7 @@ import (
 )
 
 // checkPauses reports the paused targets. A pause is a fault if a broker runs whose version ignores pauses, or if the
-// secret that sealed the list of pauses is missing. Without a pause checkPauses reports nothing.
+// secret that sealed the list of pauses is lost or not set here. Without a pause checkPauses reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return finding(Critical,

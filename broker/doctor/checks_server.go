@@ -51,8 +51,8 @@ func checkConnection(f Facts) []Finding {
 	return findings
 }
 
-// checkReady reports the failed checks of the broker on this host. This broker may have other streams than doctor
-// reads, so the finding contains the broker's address.
+// checkReady reports the failed checks of /readyz of the broker on this host. This broker may have other streams than
+// doctor reads, so the finding contains the broker's address.
 func checkReady(f Facts) []Finding {
 	p := f.Host.Probe
 	switch stuck := stats.FailingChecks(p.Alive); {
@@ -96,7 +96,7 @@ var readyAdvice = map[string]string{
 // embeddedStorage lists the checks of /readyz that checkStorage reports.
 var embeddedStorage = []string{"disk", "store"}
 
-// failure returns the detail of a failed check of the probe, or "".
+// failure returns the detail of the named check of the probe if the check failed, or "".
 func (p Probe) failure(name string) string {
 	for _, c := range p.Checks {
 		if c.Name == name && !c.OK {
@@ -133,7 +133,7 @@ func checkServer(f Facts) []Finding {
 	switch {
 	case formats > 1:
 		return finding(Warn, "finish the upgrade: an older instance cannot read all messages of a newer one",
-			"instances of different formats: %s", text.ShortList(instances))
+			"instances with different formats of messages: %s", text.ShortList(instances))
 	case releases > 1:
 		return finding(Fine, "", "%s; the versions differ, the format is the same", detail)
 	}
@@ -146,7 +146,8 @@ func (f Facts) unprovenInstances() []string {
 	})
 }
 
-// versions returns the names of the instances with their versions, and the numbers of distinct formats and versions.
+// versions returns the names of the instances with their versions, and the numbers of distinct formats of messages and
+// of distinct versions.
 func versions(answers []stats.Answer) (names []string, formats, releases int) {
 	allFormats, allVersions := make(map[int]bool), make(map[string]bool)
 	for _, a := range answers {

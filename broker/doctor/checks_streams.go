@@ -73,7 +73,7 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
 			return nil // see checkRights
 		}
-		return consequenceOf(finding(Critical, "start the servers with its replicas",
+		return consequenceOf(finding(Critical, "start the servers with the replicas of "+l.Stream,
 			"%s does not answer: %s", l.Stream, l.Error), "JetStream")
 	}
 	return nil
@@ -84,7 +84,7 @@ func checkDrift(f Facts) []Finding {
 		return nil
 	}
 	drift := streams.Compare(f.want, f.Infos).Drift
-	for _, s := range f.Found { // including retiring levels, which are not in f.want
+	for _, s := range f.Found { // for the streams that are not in f.want, such as retiring levels
 		if _, wanted := streams.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.MarksErr == nil {
 			drift = append(drift, s.Drift(f.Infos[s.Stream].Config)...)
 		}

@@ -14,7 +14,7 @@ import (
 // unreachableAfter is the minimum duration of a reported failure. A shorter failure may be a restart of the consumer.
 const unreachableAfter = time.Minute
 
-// checkTargets looks for unreachable targets with messages in retry.
+// checkTargets looks for unreachable targets with messages in retry lanes.
 func checkTargets(f Facts) []Finding {
 	if f.Infos == nil {
 		return nil

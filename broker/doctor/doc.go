@@ -17,5 +17,5 @@
 // # Tried and rejected
 //
 // Storing a message to test for free space: the message would fill a nearly full store. Instead, doctor publishes a
-// message with Nats-Trace-Only: the server performs the same checks, and stores nothing.
+// message with Nats-Trace-Only: the server checks it like any publish, and stores nothing.
 package doctor

@@ -94,8 +94,8 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	return d.meaning(minReplicas, maxReplicas, len(memory) > 0, len(async) > 0), weaknesses
 }
 
-// namesOf returns the names of a few of the streams or, for all of more than four streams, their number. The text must
-// fit in a table.
+// namesOf returns the names of a few of the streams. If they are all streams of d, and more than four, it returns their
+// number. The text must fit in a table.
 func (d Durability) namesOf(streams []string) string {
 	if len(streams) > 4 && len(streams) == len(d.Streams) {
 		return fmt.Sprintf("all %d streams", len(streams))

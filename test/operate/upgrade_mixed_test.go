@@ -129,7 +129,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		harness.StartBroker(t, s, harness.MemberConfig(t, 3)) // will take over the lane
 		for check, want := range map[string]string{
 			"lanes":    "lanes with messages of a newer broker, which their owner cannot read: DELAY_5s of " + name,
-			"versions": "instances of different formats: ",
+			"versions": "instances with different formats of messages: ",
 		} {
 			found := doctor.Gather(t.Context(), o, doctor.Host{}, nil).Findings()
 			if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
