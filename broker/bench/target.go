@@ -25,7 +25,8 @@ type Target interface {
 type StreamTarget struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	// OtherMessages counts the messages that are no arrivals, such as schedules, in the whole life of the stream.
+	// OtherMessages is the number of messages other than arrivals, such as schedules, that the stream stores during the
+	// whole run.
 	OtherMessages int
 }
 

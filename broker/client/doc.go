@@ -15,8 +15,8 @@
 // letter, the call fails. [Config] has the broker's settings for this check, such as the maximum delay. A published
 // message can still become a dead letter: its target may refuse the message, or the message may expire.
 //
-// After [ErrUnanswered] and [ErrForeign] the message may be stored. After any other error nothing is stored. After
-// ErrUnanswered publish again, with the same [ID] and the same delay.
+// After [ErrUnanswered] and [ErrForeign] (the answer of another stream or subscriber) the message may be stored. After
+// any other error nothing is stored. After ErrUnanswered publish again, with the same [ID] and the same delay.
 //
 // # The first level
 //
@@ -28,9 +28,9 @@
 //	In(ctx, "orders.expire", 17*time.Minute, …)    delay.17m.orders.expire     DELAY_INTAKE, as 17m is no level
 //	In(ctx, "orders.expire", 1234*time.Second, …)  delayin.20m34s.orders.expire
 //
-// The client need not know the levels. It writes the delay as a plain duration of PROTOCOL.md, such as 17m. If a level
-// has that name, the subject belongs to the level, and otherwise to the intake. The client learns a level with another
-// name, such as 2500s, only from Config.Levels or [Client.ReadLevels].
+// The client need not know the levels. If possible, it writes the delay as a plain duration of PROTOCOL.md, such as
+// 17m. If a level has that name, the subject belongs to the level, and otherwise to the intake. The client learns a
+// level with another name, such as 2500s, only from Config.Levels or [Client.ReadLevels].
 //
 // Levels may change while a client runs. The due time of a message does not depend on the levels: the subject contains
 // the whole delay, and the broker counts the delay from the server's timestamp. If no stream listens on the subject,
@@ -40,9 +40,9 @@
 //
 // # Named timers
 //
-// With [Key] a message of In or At is a timer. The client can replace, move and cancel a pending timer. Each of these
-// calls is one conditional publish, which the stream stores or refuses. So the answer is certain even while no broker
-// runs:
+// With [Key] a message of In or At is a timer. The client can replace, move and cancel a pending timer. A Cancel, a
+// Move, and an In or At with IfAbsent or IfGeneration are one conditional publish, which the stream stores or refuses.
+// So an answer is certain, even while no broker runs:
 //
 //	r, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.Key("order-42"), client.IfAbsent())
 //	r, err = delays.Move(ctx, "order-42", "orders.expire", r.Sequence, time.Hour, body)
@@ -82,8 +82,8 @@
 //     message waits in the buffer of a lost connection. No margin is large enough for all cases. A program that accepts
 //     the risk can use [Client.Level] with [Until].
 //   - The intake as a fallback for a message with an ID. A level's stream without a leader does not answer, and may
-//     have stored the message before. Streams do not share their deduplication ids, so the message could be stored
-//     twice. So with an ID, the subject depends only on the delay.
+//     have stored the message at an earlier attempt. Streams do not share their deduplication ids, so the message could
+//     be stored twice. So with an ID, the subject depends only on the delay.
 //   - A second publish of an unanswered message on another subject: the message could be stored twice.
 //   - A goroutine for each message, instead of asynchronous publishes: the streams would store the messages of one
 //     caller in any order.

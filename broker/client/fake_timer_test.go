@@ -27,7 +27,7 @@ func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 }
 
 // TestFakeDebouncesLikeTheBroker: on a real broker and on the fake, calls with Debounce postpone a timer up to the
-// maximum wait after the first call. A move ends the run.
+// maximum wait after the first call. A move ends the run (see Debounce).
 func TestFakeDebouncesLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	checkFake(t, timersOn(t), debounceScenario, (*diary).recordFiring, 0, 3)
@@ -77,7 +77,7 @@ func timerScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Dura
 	k.publishIn("h", 0)
 	k.cancel("h", k.generation["h"])
 	k.publishIn("h", time.Hour, client.IfAbsent())
-	pass(2 * time.Minute) // the broker removes ended timers some time after DELAY_TIMER_HISTORY
+	pass(2 * time.Minute) // longer than DELAY_TIMER_HISTORY, after which the broker removes ended timers
 	for _, key := range []string{"a", "b", "c", "f", "g", "h"} {
 		k.note("later", key, client.Receipt{}, nil)
 	}
@@ -120,7 +120,7 @@ func (k timerWriter) settle(delay time.Duration) {
 	}
 }
 
-// set records the generation in the receipt of a set.
+// set remembers the generation that the receipt of a set contains.
 func (k timerWriter) set(key string, r client.Receipt, err error) {
 	if err == nil {
 		k.generation[key] = r.Sequence

@@ -133,7 +133,7 @@ func TestCancelables(t *testing.T) {
 	})
 }
 
-// TestCancelableMistakes: Cancelable with a contradictory option is an error at the call, with advice.
+// TestCancelableMistakes: a call with Cancelable that cannot work returns an error with advice.
 func TestCancelableMistakes(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -229,7 +229,7 @@ func TestLostAnswers(t *testing.T) {
 type lossyStore struct {
 	client.Store
 	lossCount    atomic.Int32 // number of acknowledgements to lose
-	skipsPublish bool         // the store does not publish these messages
+	skipsPublish bool         // the store does not publish a message whose acknowledgement is lost
 	onLoss       func()       // called after each lost acknowledgement
 }
 

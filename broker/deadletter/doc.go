@@ -14,11 +14,11 @@
 //	     ▲                    │ stored
 //	     └──── remove ◀───────┘
 //
-// A resent message goes into a lane and not to its target. So the rules for all messages apply: the policy, the rate,
-// the retries, and the check for duplicates. The message keeps its Delay-Id, and with it its Nats-Msg-Id at the target.
-// Its attempts count from zero. The lane is the shortest retry lane, because only brokers publish there: in a level, a
-// client could have used the same Nats-Msg-Id. From the retry lane, a due message is delivered immediately, and any
-// other message moves to a level.
+// A resent message goes into a lane and not to its target. So the rules for all messages apply: the allowed targets,
+// the rate, the retries, and the check for duplicates. The message keeps its Delay-Id, and with it its Nats-Msg-Id at
+// the target. Its attempts count from zero. The lane is a retry lane, and the shortest, because clients may not publish
+// there: in a level, a client could have used the same Nats-Msg-Id. From the retry lane, a due message is delivered
+// immediately, and any other message moves to a level.
 //
 // The store removes the letter after the lane has acknowledged the message. After a crash between the two steps the
 // letter still exists. A second resend publishes the same Nats-Msg-Id. Within the lane's duplicate window

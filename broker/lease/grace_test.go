@@ -9,8 +9,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestGrace: an instance stops 5 s after its last good beat by either clock, unless it is connected and continues to
-// try. An instance that is alone stops when its sign of life is 4 s old, or when it is not connected.
+// TestGrace: an instance may no longer act 5 s after its last good beat by either clock, unless it is connected and
+// continues to try. An instance that is alone stops when its sign of life is 4 s old, or when it is not connected.
 func TestGrace(t *testing.T) {
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(mono, wall time.Duration) instant { return instant{wall: start.Add(wall), mono: mono} }
@@ -89,7 +89,7 @@ func TestLiveness(t *testing.T) {
 }
 
 // TestDeniedWorkerGetsTick: if Held returned false to a worker, the worker gets a tick when Held would return true
-// again, even if the instance itself did not notice that it was denied.
+// again, even if nothing asked in between whether the lease is held.
 func TestDeniedWorkerGetsTick(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, nil)

@@ -31,8 +31,8 @@ func (s *Shared) timeout(id string, i Instance) time.Duration {
 	return livenessTimeout
 }
 
-// checkIdentities acts on live instances with this instance's name or place: see "Instances that restart" in the
-// package documentation.
+// checkIdentities acts on instances that have this instance's name or place and have ever shown a sign of life: see
+// "Instances that restart" in the package documentation.
 func (s *Shared) checkIdentities() {
 	for id, i := range s.view.table.Instances {
 		if id == s.self.id || !s.sharesIdentity(i) || !s.view.liveness.everAlive(id) {

@@ -219,8 +219,8 @@ func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (total store
 	}
 }
 
-// reportBulk prints the result. It returns err, an error with the first refusal, or the worst outcome other than
-// success.
+// reportBulk prints the result. It returns err unless that is nil, otherwise an error with the first refusal, and
+// otherwise the worst outcome other than success.
 func (a *app) reportBulk(total store.BulkResult, verb timer.Verb, err error) error {
 	if err == nil || total.Matched > 0 {
 		a.printBulk(total, verb)

@@ -97,8 +97,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDashboard checks the queries of the dashboard as TestAlerts checks those of the alerts. Each metric is on the
-// dashboard, and no panel covers another.
+// TestDashboard checks the queries of the dashboard as TestAlerts checks those of the alerts. Each metric but two is on
+// the dashboard, and no panel covers another.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	exported := exportedMetrics(t)
@@ -126,7 +126,7 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("panel %d %q has no title, description or query", p.ID, p.Title)
 		}
 		if p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("panel %q is wider than the page", p.Title)
+			t.Errorf("panel %q extends beyond the right edge of the page", p.Title)
 		}
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
@@ -280,7 +280,7 @@ func checkExpr(t *testing.T, where, expr string, exported map[string][]string) [
 	return result
 }
 
-// checkCommand checks that the program has a command.
+// checkCommand checks that the program has the given command. It accepts every command of nats.
 func checkCommand(t *testing.T, where, command string) {
 	t.Helper()
 	words := strings.Fields(command)

@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// victimKey and victimTarget identify the timer of orders that payments attacks. The attacker knows the key and the
-// target.
+// victimKey and victimTarget identify the timer of the tenant orders, which the tenant payments attacks. The attacker
+// knows the key and the target.
 const victimKey, victimTarget = "order-42", "orders.core.x"
 
 // attackTimer attacks a timer whose subject a tenant knows. If the tenant has a stream EVIL, attackTimer redirects its
@@ -90,7 +90,7 @@ func TestTenantsTimersApart(t *testing.T) {
 			if file == accountsConf {
 				stop, err := stage.provisionAndRun()
 				natstest.NoError(t, err)
-				t.Cleanup(func() { _ = stop() }) // fake time, at the end of the bubble
+				t.Cleanup(func() { _ = stop() }) // in the bubble, because the stop needs its time
 			} else {
 				for _, name := range []string{"orders", "payments"} {
 					cfg := broker.Config{Ladder: harness.Ladder(t, "10s 1m"), Timers: true, ReplyPrefixes: []string{"_INBOX_" + name}}
@@ -135,7 +135,7 @@ func TestNeighboursTimers(t *testing.T) {
 		attack func(t *testing.T, payments *harness.Client, generation uint64)
 		lost   bool // an entry that is not a timer replaces the timer
 	}{
-		"all requests that its grants refuse": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
+		"requests that the attacker's grants refuse": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
 			publish := func(subject, reply string, headers ...string) {
 				m := harness.NewMsg(subject, "", headers...)
 				m.Reply = reply
@@ -150,7 +150,7 @@ func TestNeighboursTimers(t *testing.T) {
 			publish("delayctl.timers.orders", "_INBOX_payments.x")
 			publish("$JS.API.STREAM.PURGE.DELAY_TIMERS", "_INBOX_payments.x")
 		}},
-		"an acknowledgement on its subject": {lost: true, attack: func(t *testing.T, payments *harness.Client, g uint64) {
+		"a timer's acknowledgement": {lost: true, attack: func(t *testing.T, payments *harness.Client, g uint64) {
 			m := &nats.Msg{Subject: "delay.10s.payments.x", Reply: timer}
 			natstest.NoError(t, payments.NC.PublishMsg(m))
 		}},

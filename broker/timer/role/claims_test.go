@@ -10,7 +10,7 @@ func TestClaims(t *testing.T) {
 		t.Error("a free generation cannot be claimed")
 	}
 	if !c.Take(a) {
-		t.Error("an alarm cannot repeat its own claim")
+		t.Error("an alarm was refused its own claim")
 	}
 	if c.Take(b) {
 		t.Error("a generation is claimed twice")
@@ -23,7 +23,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestFirings: a claim counts until its alarm settles or releases it.
+// TestFirings: Firings counts a claim until its alarm settles or releases it.
 func TestFirings(t *testing.T) {
 	var c claims
 	a, b := &Alarm{Generation: 7}, &Alarm{Generation: 8}
