@@ -81,7 +81,7 @@ func TestScheduleRulesAreChecked(t *testing.T) {
 		"plans.>=orders.>":                           "",
 		"plans.>=orders.>,plans.>=mail.>":            "", // one rule with two targets
 		"plans.a.>=orders.>,plans.b.>=mail.>":        "",
-		"plans.>":                                    "no target may be named",
+		"plans.>":                                    "have no targets",
 		"plans.>=orders.>,plans.a.>=mail.>":          "overlap",
 		">=orders.>":                                 "begins with a plain token",
 		"*.plans=orders.>":                           "begins with a plain token",
