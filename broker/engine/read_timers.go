@@ -76,7 +76,6 @@ func (w *worker) countHeaders(f *flight) {
 		}
 	}
 	w.setLoadedBytes(f, size)
-	w.charge()
 }
 
 func (w *worker) unload(f *flight) {

@@ -108,9 +108,12 @@ type search struct {
 }
 
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
-	lanes := slices.DeleteFunc(slices.Clone(v.Lanes), func(l Lane) bool { return l.Info == nil })
+	var lanes []Lane
 	for _, l := range v.Lanes {
-		if l.State == Silent {
+		switch {
+		case l.Info != nil:
+			lanes = append(lanes, l)
+		case l.State == Silent:
 			s.silentStreams = append(s.silentStreams, l.Stream)
 		}
 	}

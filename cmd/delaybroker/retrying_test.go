@@ -86,8 +86,9 @@ func TestRetryingUsage(t *testing.T) {
 		"--limit -1":            "want 0 or more",
 		"--target a..b":         `"a..b" for "--target"`,
 		"--from DELAY_RETRY_5s": "want a stream and a sequence",
-		"--from DELAY_5s-1":     "DELAY_5s; the lanes that answered are DELAY_RETRY_1s",
-		"x":                     "takes no arguments",
+		"--from DELAY_5s-1": "the retry lane does not exist, or its leader does not answer: DELAY_5s; " +
+			"the lanes that answered are DELAY_RETRY_1s",
+		"x": "takes no arguments",
 
 		"--from DELAY_RETRY_5s-1-1795232225716716581": "want a stream and a sequence",
 	} {

@@ -164,8 +164,8 @@ func TestTimersWithoutReplicas(t *testing.T) {
 	})
 }
 
-// TestTimersDuringBackoff: while replicas refuse its requests, the broker pauses these requests.
-// Timers that become due in a pause are read from the leader, and arrive exactly at their due times.
+// TestTimersDuringBackoff: while replicas refuse its requests, the broker pauses these requests. Timers that become due
+// in a pause are read from the leader, and arrive exactly at their due times.
 func TestTimersDuringBackoff(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, oneHopConfig(t), func(t *testing.T, c *harness.Client) {

@@ -3,6 +3,7 @@ package clienttest
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,6 +24,9 @@ const (
 	intakeReserve = 8 << 10 // bytes below maxPayload
 	dedupWindow   = 30 * time.Second
 )
+
+// plainDurations builds its long list once, and not for each publish.
+var plainDurations = sync.OnceValue(levels.PlainDurations)
 
 type stream struct {
 	lastSequence uint64
@@ -149,7 +153,7 @@ func (f *Fake) streamOf(subject string) (name string, maxSize int, ok bool) {
 		if _, isLevel := f.ladder.Lookup(addr.Token); isLevel {
 			return f.policy.Names.LevelStream(addr.Token), maxPayload - levelReserve, true
 		}
-		isPlain := slices.Contains(levels.PlainDurations(), addr.Token)
+		isPlain := slices.Contains(plainDurations(), addr.Token)
 		return f.policy.Names.IntakeStream(), maxPayload - intakeReserve, isPlain
 	}
 	return "", 0, false

@@ -35,7 +35,7 @@ const (
 type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
 	Rules         message.ScheduleRules
-	ReplyPrefixes []string // prefixes of reply subjects to which the service answers, besides _INBOX and _R_
+	ReplyPrefixes []string // prefixes of reply subjects to which the service answers, in addition to _INBOX and _R_
 	Store         Store
 	Grace         time.Duration // for how long Run still answers received requests after its ctx has ended
 	Log           *slog.Logger
