@@ -32,7 +32,7 @@ LABEL org.opencontainers.image.title="delaybroker" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$COMMIT"
-COPY LICENSE /LICENSE
+COPY LICENSE cmd/delaybroker/NOTICE /
 COPY --from=build /out/delaybroker /delaybroker
 # A new volume takes its owner from this directory.
 COPY --from=build --chown=65532:65532 /out/data /data

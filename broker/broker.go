@@ -38,10 +38,13 @@ type Broker struct {
 	streams       *provision.Builder
 	links         Links
 	linkStates    *link.States
-	refusals      link.Refusals
+	settings      map[string]string // see config.Config.Digests
+	linkAnswers   *link.Answers
+	denials       link.Denials
 	jetstream     *link.JetStream     // on links.Control
 	readJetStream jetstream.JetStream // on links.Read
 	leaser        lease.Leaser
+	figures       figures
 	engine        *engine.Engine
 	tally         *stats.Tally
 	journalWriter atomic.Pointer[journal.Writer] // nil before Run, and without a journal
@@ -86,14 +89,16 @@ func New(links Links, cfg Config) (*Broker, error) {
 		links: links, linkStates: link.NewStates(links), readJetStream: readJS,
 		jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		users:     links.Users(), log: cfg.Log, startTime: time.Now(), tally: stats.NewTally(cfg.Rates),
-		stop: make(chan error, 1),
+		stop: make(chan error, 1), settings: cfg.Digests(),
 	}
+	ask := cfg.APIPrefix + ".STREAM.INFO." + b.names.IntakeStream()
+	b.linkAnswers = link.NewAnswers(links, ask, cfg.Log)
 	b.pauses = pauseControl{Keeper: b.newKeeper(), loggedStates: make(map[string]pause.State)}
 	b.leaser = b.newLeaser()
 	b.id = instanceOf(b.leaser)
 	b.engine = engine.New(engine.Config{
 		Settings: cfg, Keys: b.keys, JetStream: b.jetstream, Links: b.linkStates, Leaser: b.leaser, Pauses: b.pauses.Keeper,
-		Tally: b.tally, Read: links.Read, Reading: readJS,
+		Tally: b.tally, Denials: &b.denials, Read: links.Read, Reading: readJS,
 	})
 	return b, nil
 }
@@ -102,11 +107,11 @@ func New(links Links, cfg Config) (*Broker, error) {
 // does not answer, Run waits for JetStream. Run returns these errors, among others:
 //
 //   - ErrDrift or an error of package streams, such as ErrMissingStreams, if it cannot use the streams;
-//   - ErrSecret if the messages are sealed and this broker has no secret at all;
+//   - ErrSecret if the streams keep no secret and none is configured;
 //   - lease.ErrNameInUse if an older instance has the same name;
 //   - ErrGrace if the drain took too long.
 func (b *Broker) Run(ctx context.Context) error {
-	defer b.noteRefusals()()
+	defer b.noteDenials()()
 	lanes, err := b.streams.Start(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -122,7 +127,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	cfg := b.cfg
 	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
-		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
+		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey},
+		InProgress: deliver.InProgress{ByTarget: cfg.InProgress, ByKey: cfg.InProgressByKey}, Counts: b.tally.Targets,
 		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.OwnsStream,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
@@ -139,10 +145,13 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer services.Wait()
 	defer stop()
 	for _, run := range []func(context.Context){
-		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run, b.pauses.Run,
-		b.recordHistory,
+		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.watchPayload, b.answer, b.leaser.Run,
+		b.pauses.Run, b.recordHistory,
 	} {
 		services.Go(func() { run(base) })
+	}
+	if cfg.Leaser == nil {
+		services.Go(func() { b.linkAnswers.Run(base) })
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -173,17 +182,17 @@ func (b *Broker) Run(ctx context.Context) error {
 	return err
 }
 
-// noteRefusals records for operators which permissions the connections lack, until stop is called. It ignores a denied
+// noteDenials records for operators which permissions the connections lack, until stop is called. It ignores a denied
 // publish on a subject that is neither the broker's own nor in the JetStream API. Such a subject is usually a target,
 // and the refused message keeps the denial as its reason.
-func (b *Broker) noteRefusals() (stop func()) {
+func (b *Broker) noteDenials() (stop func()) {
 	var stops []func()
 	b.links.Each(func(name string, nc *nats.Conn) {
 		stops = append(stops, listenToErrors(nc, func(err error) {
 			subject, publish := jsapi.RefusedSubject(err)
 			root, _, _ := strings.Cut(subject, ".")
 			if !publish || slices.Contains(b.names.Roots(), root) || strings.HasPrefix(subject, b.cfg.APIPrefix+".") {
-				b.refusals.Note(name, time.Now(), err)
+				b.denials.Note(name, time.Now(), err)
 			}
 		}))
 	})
@@ -200,7 +209,7 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 	return b.streams.Configs(ctx)
 }
 
-// Ready returns a channel that is closed when each lane is read by this instance or owned by another one.
+// Ready returns a channel that is closed when this instance reads each lane, or another instance is active.
 func (b *Broker) Ready() <-chan struct{} { return b.engine.Ready() }
 
 // stopCause is the cause of a stop that no caller requested.

@@ -11,8 +11,10 @@ import (
 	"delaybroker/broker/config"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
+	"delaybroker/broker/operation"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/streams/provision"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/role"
 	"delaybroker/broker/timer/schedules"
 	"delaybroker/broker/timer/service"
@@ -28,9 +30,13 @@ func (b *Broker) answerRequests(ctx context.Context, lanes []streams.Spec, s *ro
 	if _, ok := streams.SpecOfKind(lanes, streams.Timers); !ok && len(cfg.Calls) == 0 {
 		return func() {}
 	}
-	timers := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
+	timers := &store.Timers{
+		Timers: change.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish}, Scan: s.Scan,
+	}
 	requests := service.NewService(service.Config{
-		Conn: b.links.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id, Timers: timers,
+		Conn: b.links.Control, Names: b.names, Endpoints: operation.Endpoints(timers, cfg.Schedules),
+		Calls:         cfg.Calls,
+		ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
 		Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
 	})
 	var answering sync.WaitGroup
@@ -38,7 +44,7 @@ func (b *Broker) answerRequests(ctx context.Context, lanes []streams.Spec, s *ro
 	if len(cfg.Schedules) > 0 {
 		scheduler := schedules.NewService(schedules.Config{
 			Conn: b.links.Control, Rules: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-			Store: schedules.Store{Timers: timers}, Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
+			Store: schedules.Store{Timers: &timers.Timers}, Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
 		})
 		answering.Go(func() { scheduler.Run(ctx) })
 	}
@@ -52,8 +58,8 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
 		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.links.Read, API: b.cfg.APIPrefix},
 		Sample: b.jetstream.Sample, Publish: publishAndWait(write, names.TimersStream()),
-		Scan:         lane.Scan{Conn: b.links.Read, JetStream: b.readJetStream, APIPrefix: b.cfg.APIPrefix},
-		ClaimTimeout: b.claimTimeout, ReadKeys: func(now time.Time) { keys.ReadSince(now, now) },
+		Scan:     lane.Scan{Conn: b.links.Read, JetStream: b.readJetStream, APIPrefix: b.cfg.APIPrefix},
+		ReadKeys: func(now time.Time) { keys.ReadSince(now, now) },
 	})
 }
 

@@ -7,9 +7,9 @@
 //
 //	broker.go     makes the parts, runs them, and stops them in order
 //	links.go      wakes the engine after an outage of a connection, and checks consumers after one of JetStream
-//	leaser.go     makes the leaser, which decides which instance owns a lane
+//	leaser.go     makes the leaser, which decides which instance is active
 //	pauses.go     stops deliveries to paused targets
 //	control.go    answers requests about timers and schedules
-//	answer.go     answers queries of operators, with status.go and history.go
+//	answer.go     answers queries of operators, with status.go and figures.go
 //	journal.go    starts the journal, which records the end of each message
 package broker

@@ -24,7 +24,7 @@ func (b *Broker) startJournal(ctx context.Context, write *acks.Inbox) (*journal.
 	w := journal.NewWriter(journal.WriterConfig{
 		Instance: b.id, Stream: b.names.JournalStream(), Subject: b.names.JournalSubject(),
 		MaxWaiting: min(maxUnstored, cfg.HoldBytes/journalShare), MaxPayload: int(b.links.Control.MaxPayload()),
-		Grace: cfg.ShutdownGrace, Counts: &b.tally.Journal, Log: b.log, Seal: b.keys.Policy.Keys.Seal,
+		Grace: cfg.ShutdownGrace, Log: b.log, Seal: b.keys.Policy.Keys.Seal,
 	})
 	b.journalWriter.Store(w)
 	ctx, stop := context.WithCancel(ctx)

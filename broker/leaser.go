@@ -1,55 +1,41 @@
 package broker
 
 import (
+	"cmp"
 	"os"
 	"time"
 
 	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/lease"
-	"delaybroker/broker/timer"
 )
 
 func (b *Broker) newLeaser() lease.Leaser {
 	settings := b.cfg
-	switch {
-	case settings.Leaser != nil:
+	if settings.Leaser != nil {
 		return settings.Leaser
-	case settings.MaxOwners == 0:
-		return lease.Static{}
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "delaybroker" // the leaser adds a unique part
 	}
 	names := b.names
-	cfg := lease.SharedConfig{
-		Conn: b.links.Control, APIPrefix: settings.APIPrefix, Connected: b.linkStates.ControlUp,
-		Keys: b.keys.Policy.Keys, MaxOwners: settings.MaxOwners, Format: settings.Format, Log: b.log, Fail: b.quit,
+	cfg := lease.Config{
+		Conn: b.links.Control, APIPrefix: settings.APIPrefix,
+		Keys: b.keys.Policy.Keys, Format: settings.Format, Log: b.log, Fail: b.quit, Able: b.able,
 		Name: settings.Instance, Host: host, Place: settings.Place.Name, Locked: settings.Place.Locked,
-		Subjects: lease.Subjects{
-			Stream: names.OwnersStream(), All: names.OwnersFilter(), Table: names.OwnersTable(),
-			Beat: names.OwnersBeat(), Call: names.OwnersCall(),
-		},
+		Subjects: lease.Subjects{Stream: names.OwnersStream(), Claim: names.OwnersClaim(), Calls: names.OwnersCalls()},
 	}
 	if settings.Provision {
 		cfg.Create = b.streams.CreateOwners
 	}
-	return lease.NewShared(cfg)
+	return lease.NewMember(cfg)
 }
 
-// claimTimeout returns the time for which this instance leaves the firing of a timer to the instance that claimed it.
-// If the broker may have only one instance, the time is zero, because only an earlier process of this broker can have
-// claimed the firing.
-func (b *Broker) claimTimeout(instance string) time.Duration {
-	cfg := b.cfg
-	switch {
-	case cfg.Leaser == nil && cfg.MaxOwners == 0:
-		return 0
-	case cfg.Leaser != nil, b.engine.Owns(instance):
-		return timer.ClaimTimeout
-	}
-	return timer.RosterTimeout
+// able returns the reason why this instance cannot work well as the active one, or nil.
+func (b *Broker) able(standby bool) error {
+	now := time.Now()
+	return cmp.Or(b.linkAnswers.Problem(now, standby), b.engine.Problem(now))
 }
 
 // instanceOf returns the name of this instance. It is random if the leaser does not name instances.

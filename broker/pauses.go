@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"delaybroker/broker/deliver"
@@ -17,7 +18,7 @@ const haltTimeout = 2 * time.Second
 type pauseControl struct {
 	*pause.Keeper
 	deliverer    *deliver.Deliverer     // set by Run
-	loggedStates map[string]pause.State // last logged state of each pause; only for applyPauses
+	loggedStates map[string]pause.State // last logged state of each pause in the list; only for applyPauses
 }
 
 func (b *Broker) newKeeper() *pause.Keeper {
@@ -61,6 +62,10 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 // logPauses logs the changes of pauses. It logs the end of a pause only if this instance has read the pause before its
 // end.
 func (b *Broker) logPauses(l *pause.List) {
+	maps.DeleteFunc(b.pauses.loggedStates, func(id string, _ pause.State) bool {
+		_, known := l.Get(id)
+		return !known
+	})
 	for _, p := range l.Pauses {
 		lastState, known := b.pauses.loggedStates[p.ID]
 		if lastState == p.State {
@@ -72,7 +77,7 @@ func (b *Broker) logPauses(l *pause.List) {
 			b.log.Info("targets are paused: their messages wait", "pattern", p.Pattern, "since", p.Since)
 		case pause.Resuming:
 			b.log.Info("targets are resumed: the broker delivers their waiting messages", "pattern", p.Pattern)
-		case pause.Over:
+		case pause.Over, pause.Open:
 			if known {
 				b.log.Info("a pause has ended: no message is left in its lane", "pattern", p.Pattern)
 			}

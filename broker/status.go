@@ -16,10 +16,8 @@ type LaneStatus = stats.LaneStatus
 func (b *Broker) Status() Status {
 	s := Status{
 		Draining: b.draining.Load(), Links: b.links.Status(), Counts: b.tally.Read(),
-		Journal: stats.JournalStatus{
-			Kept: b.cfg.Journal > 0, Stored: b.tally.Journal.Stored.Load(), Dropped: b.tally.Journal.Dropped.Load(),
-		},
-		Pauses: []stats.PauseStatus{}, PausedMessages: b.pauses.ParkedMessages(),
+		Journal: stats.JournalStatus{Kept: b.cfg.Journal > 0},
+		Pauses:  []stats.PauseStatus{}, PausedMessages: b.pauses.ParkedMessages(),
 	}
 	select {
 	case <-b.Ready():
@@ -29,6 +27,7 @@ func (b *Broker) Status() Status {
 	for _, p := range b.pauses.List().Present() {
 		s.Pauses = append(s.Pauses, stats.PauseStatus{Pattern: p.Pattern, State: p.State, Since: p.Since})
 	}
+	s.Journal.Stored, s.Journal.Dropped = b.journalWriter.Load().Counts()
 	s.Lanes = b.engine.Lanes()
 	return s
 }

@@ -54,6 +54,13 @@ func (w *Wheel[V]) check(t testing.TB) {
 			}
 		}
 	}
+	free := 0
+	for c := o.rings.freeChunks; c != nil; c = c.next {
+		free++
+	}
+	if free != o.rings.freeCount || free > maxFreeChunks {
+		t.Fatalf("%d free chunks, want %d, and %d at most", free, o.rings.freeCount, maxFreeChunks)
+	}
 	if got, want := items, o.len; got != want {
 		t.Fatalf("%d items, want %d", got, want)
 	}
@@ -96,20 +103,46 @@ func checkSlot(t testing.TB, s *slot, r, i int, edge instant, count func(item)) 
 
 func checkSlab[V any](t testing.TB, s *slab[V]) {
 	t.Helper()
-	used := 0
-	for i := range s.cells {
-		if s.cells[i].serial != 0 {
+	total := 0
+	for n, p := range s.pages {
+		isOpen := s.open[n/wordBits]>>(n%wordBits)&1 != 0
+		if isOpen && n/wordBits < s.firstOpen {
+			t.Fatalf("page %d has room, and is before the first word %d", n, s.firstOpen)
+		}
+		if p == nil {
+			if !isOpen {
+				t.Fatalf("page %d is not in memory, and does not count as one with room", n)
+			}
+			continue
+		}
+		checkPage(t, p)
+		if p.len == 0 || isOpen != (p.len < pageLen) {
+			t.Fatalf("page %d has %d entries, and counts as one with room: %t", n, p.len, isOpen)
+		}
+		total += p.len
+	}
+	if s.spare != nil {
+		if checkPage(t, s.spare); s.spare.len != 0 {
+			t.Fatalf("the spare page has %d entries", s.spare.len)
+		}
+	}
+	if got, want := total, s.len; got != want {
+		t.Fatalf("%d cells in use, want %d", got, want)
+	}
+}
+
+func checkPage[V any](t testing.TB, p *page[V]) {
+	t.Helper()
+	used, free := 0, 0
+	for i := range p.cells {
+		if p.cells[i].serial != 0 {
 			used++
 		}
 	}
-	free := 0
-	for i := s.freeCell; i != 0; i = s.cells[i-1].next {
+	for i := p.freeCell; i != 0; i = p.cells[i-1].next {
 		free++
 	}
-	if got, want := used, s.len; got != want {
-		t.Fatalf("%d cells in use, want %d", got, want)
-	}
-	if got, want := free, len(s.cells)-used; got != want {
-		t.Fatalf("%d cells in the free list, want %d", got, want)
+	if used != p.len || used+free != pageLen {
+		t.Fatalf("a page with %d cells in use and %d in the free list, want %d and %d", used, free, p.len, pageLen-p.len)
 	}
 }

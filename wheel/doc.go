@@ -54,8 +54,8 @@
 // earlier due time goes through the heap, in log n steps.
 //
 // An entry takes about 40 bytes in addition to its value. A removed entry takes 24 bytes until a sweep or its due time.
-// After a burst, the wheel keeps its memory for the next burst, but no references to values. To release the memory,
-// drop the wheel.
+// After a burst, the wheel gives the memory back: of the slab, the pages without an entry except one, of the chunks all
+// but 256. It keeps no references to values.
 //
 // # Tried and rejected
 //

@@ -42,5 +42,7 @@ func (h *itemHeap) pop() {
 	}
 	if n > 0 {
 		heap[i] = it
+	} else if cap(heap) > keptItems {
+		*h = nil
 	}
 }

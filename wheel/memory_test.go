@@ -51,6 +51,36 @@ func TestRemovedAreSweptOut(t *testing.T) {
 	checkFired(t, w, latest, []int{0, 1, 2})
 }
 
+// TestMemoryIsGivenBack: after bursts of entries with different and with equal due times, in the rings and in the heap,
+// the wheel keeps little memory, even if some entries stay.
+func TestMemoryIsGivenBack(t *testing.T) {
+	const burst, stay = 100_000, 5
+	w := New[int]()
+	w.Add(base, 0)
+	w.Next() // moves the edge to base: entries that are due before it go into the heap
+	for i := range burst {
+		w.Add(base.Add(-time.Duration(i+1)), 1)
+		w.Add(base.Add(time.Second), 2)
+		w.Add(base.Add(time.Second+time.Duration(i)), 3)
+		if i%(burst/stay) == 0 {
+			w.Add(base.Add(time.Hour), 4)
+		}
+	}
+	for range w.Advance(base.Add(time.Minute)) {
+	}
+	w.check(t)
+	pages := 0
+	for _, p := range w.slab.pages {
+		if p != nil {
+			pages++
+		}
+	}
+	if w.Len() != stay || pages > stay || cap(w.order.run) > keptItems || cap(w.order.heap) > keptItems {
+		t.Errorf("%d entries stay, in %d pages; the run has room for %d items, and the heap for %d", w.Len(), pages,
+			cap(w.order.run), cap(w.order.heap))
+	}
+}
+
 // TestValuesAreCollected: the wheel keeps no reference to a value that has fired or was removed.
 func TestValuesAreCollected(t *testing.T) {
 	w := New[*[64]byte]()
@@ -75,9 +105,11 @@ func TestValuesAreCollected(t *testing.T) {
 			t.Fatalf("still referenced: %v", want)
 		}
 	}
-	for i, c := range w.slab.cells {
-		if c.serial == 0 && c.value != nil {
-			t.Errorf("cell %d is free and has a value", i)
+	for _, p := range append(w.slab.pages, w.slab.spare) {
+		for i := range pageLen {
+			if p != nil && p.cells[i].serial == 0 && p.cells[i].value != nil {
+				t.Errorf("cell %d is free and has a value", i)
+			}
 		}
 	}
 	runtime.KeepAlive(w)

@@ -7,6 +7,9 @@ const (
 
 	// minSweep is the number of items of removed entries up to which a sweep is not worth its cost.
 	minSweep = 1024
+
+	// keptItems is the maximum length of the run's and the heap's memory while they have no items.
+	keptItems = 1024
 )
 
 // order returns the items in order. It keeps the items of removed entries until a pop or a sweep.
@@ -54,8 +57,8 @@ func (o *order) pop() {
 	o.len--
 	if o.heapFirst() {
 		o.heap.pop()
-	} else {
-		o.runIndex++
+	} else if o.runIndex++; o.runIndex == len(o.run) && cap(o.run) > keptItems {
+		o.run, o.runIndex = nil, 0
 	}
 }
 
@@ -73,7 +76,9 @@ func (o *order) refill() bool {
 		}
 		// A slot that is one nanosecond wide cannot be distributed. Its items are already in order, so sort only reads them.
 		if s.len <= maxRun || width == 1 {
-			o.run, o.runIndex = o.run[:0], 0
+			if o.run, o.runIndex = o.run[:0], 0; cap(o.run) > keptItems {
+				o.run = make([]item, 0, s.len)
+			}
 			for c := s.head; c != nil; c = o.rings.recycle(c) {
 				o.run = append(o.run, c.items[:c.len]...)
 			}

@@ -7,6 +7,8 @@ const (
 	slotCount = 1 << digitBits // slots of a ring, one for each bit of a uint64
 	ringCount = 11             // enough for all 64 bits of an instant
 	chunkLen  = 20             // items of a chunk, which then has 496 bytes
+
+	maxFreeChunks = 256 // further free chunks leave memory
 )
 
 // rings hold the items that are due after the edge. Ring 0 is the ring of the lowest digit.
@@ -15,6 +17,7 @@ type rings struct {
 	usedSlots  [ringCount]uint64 // bitmaps of the slots with an item
 	slots      [ringCount][slotCount]slot
 	freeChunks *chunk
+	freeCount  int // length of the list freeChunks
 }
 
 // A slot is a list of items. Items of one due time are in order of insertion. The list consists of chunks, so that
@@ -53,6 +56,7 @@ func (rs *rings) extend(s *slot) *chunk {
 		c = new(chunk)
 	} else {
 		rs.freeChunks = c.next
+		rs.freeCount--
 		c.len, c.next = 0, nil
 	}
 	if s.tail == nil {
@@ -64,11 +68,14 @@ func (rs *rings) extend(s *slot) *chunk {
 	return c
 }
 
-// recycle puts a chunk that has been read on the free list, and returns the chunk after it.
+// recycle puts a chunk that has been read on the free list, unless that is long, and returns the chunk after it.
 func (rs *rings) recycle(c *chunk) *chunk {
 	next := c.next
-	c.next = rs.freeChunks
-	rs.freeChunks = c
+	if rs.freeCount < maxFreeChunks {
+		c.next = rs.freeChunks
+		rs.freeChunks = c
+		rs.freeCount++
+	}
 	return next
 }
 

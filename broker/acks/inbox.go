@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
-	"math"
 	random "math/rand/v2"
 	"slices"
 	"strings"
@@ -36,8 +35,9 @@ type Inbox struct {
 	tokens     *random.ChaCha8
 	calls      map[token]*call
 	deadlines  *wheel.Wheel[token]
-	nextWake   time.Time // when Run wakes up without a signal; zero: never
-	flushQueue []token   // publishes whose arrival at the server the next flush confirms
+	silences   *wheel.Wheel[batch] // the confirmed publishes, by the time at which a missing answer counts as silence
+	nextWake   time.Time           // when Run wakes up without a signal; zero: never
+	flushQueue []token             // publishes whose arrival at the server the next flush confirms
 	closed     bool
 
 	rearmSignal chan struct{} // capacity 1; has a value if nextWake became earlier
@@ -65,10 +65,12 @@ func parseToken(s string) (t token, ok bool) {
 
 // call is a publish without a final result.
 type call struct {
-	f       Func
-	handle  wheel.Handle
-	running bool     // a goroutine calls f
-	queue   []result // results that came while f ran, in order
+	f         Func
+	deadline  time.Time
+	handle    wheel.Handle // of the deadline
+	confirmed bool         // a flush has confirmed the publish
+	running   bool         // a goroutine calls f
+	queue     []result     // results that came while f ran, in order
 }
 
 type result struct {
@@ -84,7 +86,8 @@ func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	rand.Read(seed[:])
 	b := &Inbox{
 		nc: nc, base: time.Now(), inbox: prefix + "." + rand.Text() + ".",
-		tokens: random.NewChaCha8(seed), calls: make(map[token]*call), deadlines: wheel.New[token](),
+		tokens: random.NewChaCha8(seed), calls: make(map[token]*call),
+		deadlines: wheel.New[token](), silences: wheel.New[batch](),
 		rearmSignal: make(chan struct{}, 1), flushSignal: make(chan struct{}, 1),
 	}
 	sub, err := nc.Subscribe(b.inbox+"*", b.receive)
@@ -145,12 +148,17 @@ func (b *Inbox) add(deadline time.Time, f Func) (token, bool) {
 		return token{}, false
 	}
 	t := b.newTokenLocked()
-	b.calls[t] = &call{f: f, handle: b.deadlines.Add(deadline, t)}
-	if b.nextWake.IsZero() || deadline.Before(b.nextWake) {
-		b.nextWake = deadline
+	b.calls[t] = &call{f: f, deadline: deadline, handle: b.deadlines.Add(deadline, t)}
+	b.wakeLocked(deadline)
+	return t, true
+}
+
+// wakeLocked makes Run wake up at the given time, or earlier.
+func (b *Inbox) wakeLocked(at time.Time) {
+	if b.nextWake.IsZero() || at.Before(b.nextWake) {
+		b.nextWake = at
 		signal(b.rearmSignal)
 	}
-	return t, true
 }
 
 // newTokenLocked returns a random token. ChaCha8 with a secret seed is as safe as the random numbers of the system, and
@@ -232,7 +240,11 @@ func (b *Inbox) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		timer.Reset(b.expire(b.now()))
+		if next := b.expire(b.now()); next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(next.Sub(b.now()))
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -244,24 +256,33 @@ func (b *Inbox) Run(ctx context.Context) {
 	}
 }
 
-// expire ends each publish whose deadline has passed: its Func gets ErrTimeout. It returns the time until the next
-// deadline, or the maximum if there is none.
-func (b *Inbox) expire(now time.Time) time.Duration {
+// expire reports the silences whose time has come. Then it ends each publish whose deadline has passed: its Func gets
+// ErrTimeout. It returns the time at which it must be called again, or zero if there is no such time.
+func (b *Inbox) expire(now time.Time) (next time.Time) {
+	var silent []batch
 	var expired []token
 	b.mu.Lock()
+	for _, s := range b.silences.Advance(now) {
+		silent = append(silent, s)
+	}
 	for _, t := range b.deadlines.Advance(now) {
 		expired = append(expired, t)
 	}
 	next, ok := b.deadlines.Next()
+	if silence, found := b.silences.Next(); found && (!ok || silence.Before(next)) {
+		next = silence
+	}
 	b.nextWake = next
 	b.mu.Unlock()
+	for _, s := range silent {
+		for _, t := range s.publishes {
+			b.deliver(t, result{err: &Silence{s.confirmedAt}})
+		}
+	}
 	for _, t := range expired {
 		b.deliver(t, result{err: ErrTimeout})
 	}
-	if !ok {
-		return math.MaxInt64
-	}
-	return next.Sub(now)
+	return next
 }
 
 func (b *Inbox) finishAll(err error) {

@@ -16,10 +16,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// startInbox runs an inbox on a new connection until the test ends.
-func startInbox(t *testing.T, s *natstest.Server) (*Inbox, *nats.Conn, context.CancelFunc) {
+// startInbox runs an inbox on a new connection with these options, until the test ends.
+func startInbox(t *testing.T, s *natstest.Server, opts ...nats.Option) (*Inbox, *nats.Conn, context.CancelFunc) {
 	t.Helper()
-	nc := s.Connect(nats.ReconnectBufSize(-1))
+	nc := s.Connect(append(opts, nats.ReconnectBufSize(-1))...)
 	b, err := New(nc, "_INBOX")
 	if err != nil {
 		t.Fatalf("New: %v", err)
@@ -210,6 +210,54 @@ func TestSilencesOverlap(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 	})
+}
+
+// TestSilenceAfterSlowFlush: each publish waits for its own flush only, and after a slow flush for maxSilenceTimeout at
+// most. The first silence comes before the timeout, which it may postpone once.
+func TestSilenceAfterSlowFlush(t *testing.T) {
+	for _, tt := range []struct {
+		stall           time.Duration
+		during, timeout time.Duration // the results of a publish during the stall, after the publish
+	}{
+		{400 * time.Millisecond, 1200 * time.Millisecond, 5 * time.Second},
+		{4 * time.Second, 5 * time.Second, 5*time.Second + 1},
+		{4900 * time.Millisecond, 5900 * time.Millisecond, 5900*time.Millisecond + 1},
+		{6 * time.Second, 0, 5 * time.Second}, // the server did not confirm in time that it took the message
+	} {
+		natstest.Subtest(t, tt.stall.String(), func(t *testing.T, s *natstest.Server) {
+			d := s.Staller()
+			b, _, _ := startInbox(t, s, nats.SetCustomDialer(d))
+			respond(t, s, "x", func(*nats.Msg) {})
+			time.Sleep(time.Second)
+			keep := func(l *log) Func {
+				return func(answer *nats.Msg, err error) bool {
+					if len(l.results) == 0 || !errors.Is(err, ErrSilent) { // the first silence and the end
+						l.add(answer, err)
+					}
+					return errors.Is(err, ErrSilent)
+				}
+			}
+			go d.Stall(tt.stall)
+			synctest.Wait()
+			during := newLog()
+			b.PublishReportingSilence(message("x"), 5*time.Second, keep(during))
+			time.Sleep(tt.stall + 1)
+			after := newLog()
+			b.PublishReportingSilence(message("x"), 5*time.Second, keep(after))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			want := []time.Duration{tt.during, tt.timeout}
+			if tt.during == 0 {
+				want = want[1:]
+			}
+			if !slices.Equal(during.times, want) {
+				t.Errorf("during the stall: %s at %s, want results at %s", during.results, during.times, want)
+			}
+			if want := []time.Duration{silenceTimeout + flushInterval - 1, 5 * time.Second}; !slices.Equal(after.times, want) {
+				t.Errorf("after the stall: %s at %s, want results at %s", after.results, after.times, want)
+			}
+		})
+	}
 }
 
 // TestWaitsThroughSilence: a Func that returns true after each ErrSilent still gets the answer or the timeout.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/timer/change"
 	"delaybroker/levels"
 )
 
@@ -92,17 +94,23 @@ func (c *Client) request(
 	return parseReply(m, subject, want)
 }
 
+// refusalError returns the error for a refusal with an HTTP status.
+func refusalError(action string, code int, sentence string) error {
+	kind := map[int]error{
+		change.CodeBadRequest: ErrBadOption, change.CodeNotFound: ErrNoBroker, change.CodeTooLarge: ErrTooLarge,
+		change.CodeBusy: ErrBusy, change.CodeUnavailable: ErrBusy, change.CodeNoRoom: ErrFull,
+	}[code]
+	if kind == nil {
+		return fmt.Errorf("%s: %s", action, sentence)
+	}
+	return fmt.Errorf("%s: %w: %s", action, kind, sentence)
+}
+
 // parseReply parses a reply. The error is nil if the reply has the outcome want.
 func parseReply(m *nats.Msg, subject, want string) (reply, error) {
 	if sentence := m.Header.Get(headerError); sentence != "" { // the broker refused the request
-		code := m.Header.Get(headerErrorCode)
-		kind := map[string]error{
-			"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "429": ErrBusy, "503": ErrBusy, "507": ErrFull,
-		}[code]
-		if kind == nil {
-			return reply{}, fmt.Errorf("ask on %s: %s", subject, sentence)
-		}
-		return reply{}, fmt.Errorf("ask on %s: %w: %s", subject, kind, sentence)
+		code, _ := strconv.Atoi(m.Header.Get(headerErrorCode)) // zero if it is no number
+		return reply{}, refusalError("ask on "+subject, code, sentence)
 	}
 	var answer reply
 	if err := json.Unmarshal(m.Data, &answer); err != nil || answer.Outcome == "" {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
@@ -28,7 +29,8 @@ func (s skewedStore) Now() time.Time { return s.Store.Now().Add(s.skew) }
 // clock. The client's clock affects neither: no message is early, and no accepted request becomes a dead letter.
 func TestNeverEarlyByAWrongClock(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+	inMilliseconds := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	natstest.BubbleAt(t, inMilliseconds, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
 		nc := s.Connect()
 		var mu sync.Mutex

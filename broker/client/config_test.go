@@ -70,12 +70,12 @@ func TestOptionsSayEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(protocol), "\n## Headers of a request\n")
-	table, _, _ = strings.Cut(table, "\n## ")
+	table, _, _ = strings.Cut(table, "\n### ")
 	c, fake := onFake(t)
 	due := fake.Now().Add(time.Minute + 1)
 	if _, err := c.Level(t.Context(), "shop.x", "1m", nil, client.ID("x/1"), client.Expires(time.Hour),
 		client.Deliver(client.ModeStream), client.MaxAttempts(3), client.TTL(time.Second), client.Until(due),
-		client.RateKey("t7"),
+		client.RateKey("t7"), client.Spread(0),
 		client.Headers(nats.Header{"X-Mine": {"a", "b"}, "traceparent": {"00"}})); err != nil {
 		t.Fatal(err)
 	}
@@ -156,4 +156,34 @@ func TestOptionsAreTheCallers(t *testing.T) {
 	if got := fake.Advance(time.Hour); len(got) != 1 || got[0].Header.Get("X-Mine") != "a" {
 		t.Errorf("got %v, want the header of the publish", got)
 	}
+}
+
+// TestSpreadOfReceipt: a receipt has the due time with the part of Spread, if the client knows what decides the part.
+// Otherwise it has the earliest time, and Lookup returns the exact one.
+func TestSpreadOfReceipt(t *testing.T) {
+	t.Parallel()
+	c, fake := onFake(t)
+	earliest := fake.Now().Add(time.Hour)
+	spread := client.Spread(10 * time.Minute)
+	for _, opt := range []client.Option{client.ID("order-42/expire"), client.Key("order-42"), spread} {
+		r, err := c.In(t.Context(), "shop.x", time.Hour, nil, opt, spread)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := c.Lookup(t.Context(), r)
+		if err != nil || !found.Due.After(earliest) || !found.Due.Before(earliest.Add(10*time.Minute)) {
+			t.Errorf("the exact due time is %v, %v", found.Due, err)
+		}
+		want := found.Due
+		if r.Key == "" && len(fake.Requests()) > 1 { // neither an id nor a key
+			want = earliest
+		}
+		if !r.Due.Equal(want) {
+			t.Errorf("the receipt says %v, the exact time is %v, the earliest %v", r.Due, found.Due, earliest)
+		}
+	}
+	_, err := c.In(t.Context(), "shop.x", time.Hour, nil, client.Spread(-1))
+	wantError(t, err, client.ErrBadOption)
+	_, err = c.In(t.Context(), "shop.x", time.Hour, nil, client.Key("k"), client.Every(time.Hour), spread)
+	wantError(t, err, client.ErrBadOption)
 }

@@ -116,6 +116,9 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 	}
 	if d.due = request.Due; request.Series != nil {
 		d.due = request.Series.Planned // without jitter, which depends on the sequence of the message
+	} else if limit := settings.brokerHeader.Get(message.HeaderSpread); !d.timer && request.MsgID == "" && limit != "" {
+		part, _ := levels.ParseDuration(limit) // checked above
+		d.due = d.due.Add(-message.PartOf(part, request.ID))
 	}
 	if a.fallback == "" {
 		return d, nil

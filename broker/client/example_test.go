@@ -64,14 +64,14 @@ func ExampleClient_In() {
 }
 
 func ExampleClient_At() {
-	fake := clienttest.New(t, client.Config{})
+	fake := clienttest.NewAt(t, client.Config{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	at := fake.Now().Add(36*time.Hour + 1500*time.Microsecond)
 	receipt, err := fake.Client().At(context.Background(), "reports.run", at, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(receipt.Stream, receipt.Due.Format(time.RFC3339Nano))
-	// Output: DELAY_INTAKE 2000-01-02T12:00:00.002Z
+	// Output: DELAY_INTAKE 2026-01-02T12:00:00.002Z
 }
 
 // A mistake is an error at the call, with the sentence that a dead letter would have.

@@ -57,7 +57,7 @@ func sentinelOf(err error) error {
 		return ErrNoBroker
 	case errors.Is(err, nats.ErrMaxPayload):
 		return ErrTooLarge
-	case errors.Is(err, jetstream.ErrInvalidJSAck):
+	case errors.Is(err, jetstream.ErrInvalidJSAck), errors.Is(err, jsapi.ErrWrongAnswer):
 		return ErrForeign
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, nats.ErrTimeout),
 		errors.Is(err, nats.ErrDisconnected), errors.Is(err, jetstream.ErrAsyncPublishTimeout),

@@ -68,6 +68,18 @@ func ID(id string) Option {
 	}
 }
 
+// Spread makes the message due later by a part of limit, and never earlier. The [ID] of the message, or the [Key] and
+// the target of a timer, determine the part. So of many messages for one moment, few are due at each moment of the
+// following time. Without an ID and a Key, Receipt.Due lacks this part: [Client.Lookup] returns the exact time.
+func Spread(limit time.Duration) Option {
+	return func(o *options) {
+		if limit < 0 {
+			o.refuse("Spread %s: want no negative duration", limit)
+		}
+		o.brokerHeader.Set(message.HeaderSpread, levels.FormatDuration(limit))
+	}
+}
+
 // Expires makes the message a dead letter if it is not delivered within wait after its due time.
 func Expires(wait time.Duration) Option {
 	return func(o *options) {

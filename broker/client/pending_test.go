@@ -13,6 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/client"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/change"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -176,8 +179,8 @@ func TestCancelableMistakes(t *testing.T) {
 	}
 }
 
-// TestLostAnswers loses the acknowledgements of changes. The client recognizes its own stored entry. If another entry
-// has replaced the client's entry, the outcome is unknown.
+// TestLostAnswers loses the acknowledgements of changes. The client recognizes its own stored entry, even if another
+// entry has replaced it.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -221,8 +224,9 @@ func TestLostAnswers(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		_, err = r.Cancel(t.Context())
-		wantError(t, err, client.ErrUnanswered)
+		if done, err := r.Cancel(t.Context()); !done || err != nil {
+			t.Errorf("cancelled %t, %v, want true: the cancel directly follows the set", done, err)
+		}
 	})
 }
 
@@ -248,4 +252,67 @@ func (l *lossyStore) PublishMsg(
 		l.onLoss()
 	}
 	return nil, nats.ErrTimeout
+}
+
+// TestRefusedAfterDeposedLeader: a deposed leader refuses a cancel that its successor has stored, and the timer still
+// looks pending. If nobody listens to the next publish, the error says that the outcome is unknown.
+func TestRefusedAfterDeposedLeader(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, timersOn(t)).Stop() // a broker would remove the set that the deposed leader still shows
+		plain, nc := newClient(t, s, client.Config{})
+		for key, cancel := range map[string]func(*client.Client, client.Receipt) (bool, error){
+			"receipt": func(_ *client.Client, r client.Receipt) (bool, error) { return r.Cancel(t.Context()) },
+			"pending": func(c *client.Client, r client.Receipt) (bool, error) {
+				return c.CancelPending(t.Context(), r.Key, "shop.x")
+			},
+		} {
+			d := &deposedStore{}
+			c := newClientOn(t, s.JetStream(nc), func(store client.Store) client.Store { d.Store = store; return d })
+			r, err := c.In(t.Context(), "shop.x", time.Hour, nil, client.Key(key))
+			natstest.NoError(t, err)
+			d.deposed = true
+			done, err := cancel(c, r)
+			if wantError(t, err, client.ErrUnanswered); done {
+				t.Errorf("%s: cancelled, want no verdict", key)
+			}
+			if now, err := plain.Timer(t.Context(), key, "shop.x"); now.State != client.StateCancelled || err != nil {
+				t.Errorf("%s is %s, %v, want cancelled", key, now.State, err)
+			}
+		}
+	})
+}
+
+// deposedStore is the store of a client that reaches a deposed leader. That leader refuses a publish which the next
+// leader stores, and does not know it. Later publishes reach nobody.
+type deposedStore struct {
+	client.Store
+	deposed, refused bool
+}
+
+func (d *deposedStore) PublishMsg(
+	ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt,
+) (*jetstream.PubAck, error) {
+	if !d.deposed {
+		return d.Store.PublishMsg(ctx, m, opts...)
+	}
+	if d.refused {
+		return nil, jetstream.ErrNoStreamResponse
+	}
+	d.refused = true
+	if _, err := d.Store.PublishMsg(ctx, m, opts...); err != nil {
+		return nil, err
+	}
+	return nil, &jetstream.APIError{Code: 400, ErrorCode: jetstream.ErrorCode(jsapi.CodeWrongLast)}
+}
+
+func (d *deposedStore) Reader(stream string) change.Reader {
+	return deposedReader{d.Store.Reader(stream)}
+}
+
+// deposedReader does not know the last entry of a subject, and returns the one before it.
+type deposedReader struct{ change.Reader }
+
+func (d deposedReader) Last(ctx context.Context, subject string) (message.Incoming, error) {
+	return d.Next(ctx, subject, 1)
 }

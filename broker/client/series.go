@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
@@ -84,14 +85,14 @@ func MissedRounds(policy Missed) Option {
 	}
 }
 
-// seriesHeaders are the headers of a timer that recurs.
-var seriesHeaders = []string{
-	message.HeaderEvery, message.HeaderCron, message.HeaderRounds, message.HeaderLast, message.HeaderJitter,
-	message.HeaderMissed,
+// PauseAfter pauses a series when n of its rounds in a row have become dead letters. A delivered round ends the row,
+// and so does [Client.Resume].
+func PauseAfter(n int) Option {
+	return func(o *options) { o.brokerHeader.Set(message.HeaderPauseAfter, strconv.Itoa(n)) }
 }
 
 func firstSeriesHeader(h nats.Header) string {
-	for _, name := range seriesHeaders {
+	for _, name := range entry.SeriesHeaders {
 		if _, ok := h[name]; ok {
 			return name
 		}

@@ -67,11 +67,11 @@ func (k seriesWriter) publishSets() {
 	k.schedule("b", client.Cron("30 2 * * *", "Europe/Berlin"))
 	k.schedule("c", client.Every(time.Hour), client.LastRound(k.began.Add(3*time.Hour)),
 		client.MissedRounds(client.MissedAll))
-	k.schedule("d", client.Every(15*time.Minute))
+	k.schedule("d", client.Every(15*time.Minute), client.PauseAfter(3))
 	for _, wrong := range [][]client.Option{
 		nil, {client.Every(time.Millisecond)}, {client.Cron("0 0 30 2 *", "")}, {client.Cron("@daily", "Berlin")},
 		{client.Every(time.Hour), client.Cron("@daily", "")}, {client.Rounds(2)},
-		{client.Every(time.Hour), client.Rounds(0)},
+		{client.Every(time.Hour), client.Rounds(0)}, {client.PauseAfter(3)}, {client.Every(time.Hour), client.PauseAfter(0)},
 		{client.Every(time.Hour), client.Jitter(time.Hour)}, {client.Every(time.Hour), client.MissedRounds("")},
 		{client.Every(time.Hour), client.LastRound(k.began)}, {client.Every(time.Hour), client.ID("x")},
 	} {

@@ -13,6 +13,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/change"
 )
 
 // A Store stores the messages of a client. It is JetStream, or the fake of package clienttest.
@@ -21,8 +22,8 @@ type Store interface {
 	PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error)
 	// ReadMessage reads a stored message. It returns ErrGone if the stream does not have the message.
 	ReadMessage(ctx context.Context, stream string, sequence uint64) (message.Incoming, error)
-	// ReadLast reads the last message of a subject. It returns ErrGone if the subject has no message.
-	ReadLast(ctx context.Context, stream, subject string) (message.Incoming, error)
+	// Reader returns a reader of the stream of timers.
+	Reader(stream string) change.Reader
 	// Ask sends a request to the brokers, and returns the first reply.
 	Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error)
 	// Streams returns the names of the streams with a subject that overlaps with the given subject.
@@ -95,13 +96,8 @@ func (s jetStream) ReadMessage(ctx context.Context, stream string, sequence uint
 	return read(stream, m, err)
 }
 
-func (s jetStream) ReadLast(ctx context.Context, stream, subject string) (message.Incoming, error) {
-	m, err := s.leaderReads().Last(ctx, stream, subject)
-	if err == nil && m.Subject != subject {
-		return message.Incoming{}, fmt.Errorf("%w: want the last message of %q, got a message of %q",
-			ErrForeign, subject, m.Subject)
-	}
-	return read(stream, m, err)
+func (s jetStream) Reader(stream string) change.Reader {
+	return change.JetStream{API: s.leaderReads(), Stream: stream}
 }
 
 func (s jetStream) leaderReads() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }

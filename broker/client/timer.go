@@ -3,14 +3,17 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/levels"
@@ -218,17 +221,21 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	s, err := c.readLast(ctx, c.policy.Names.Timer(key, target))
-	if err != nil {
-		return Timer{}, err
-	}
-	if s.in.Sequence == 0 {
+	subject := c.policy.Names.Timer(key, target)
+	in, err := c.store.Reader(c.policy.Names.TimersStream()).Last(ctx, subject)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return Timer{State: StateNone}, nil
+	case err == nil && in.Subject != subject:
+		err = fmt.Errorf("%w: got a message of %q", jsapi.ErrWrongAnswer, in.Subject)
 	}
-	e := s.entry
+	if err != nil {
+		return Timer{}, failure("read the last message of "+subject, err, nil)
+	}
+	e := entry.Parse(c.policy, in)
 	origin := e.Origin()
 	t := Timer{
-		State: StatePending, Generation: e.Generation, Due: e.Due, Body: s.in.Data,
+		State: StatePending, Generation: e.Generation, Due: e.Due, Body: in.Data,
 		Series: origin.Series, Round: origin.Round,
 	}
 	switch {

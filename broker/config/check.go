@@ -34,9 +34,6 @@ func (c Config) checkIdentity(errs *FieldErrors) {
 				i+1, len(c.Secrets), len(secret), message.MinSecret)
 		}
 	}
-	if c.MaxOwners > 0 && c.Leaser != nil {
-		refuse("MaxOwners", c.MaxOwners, "set together with Leaser; remove one of them")
-	}
 	if len(c.Instance) > maxInstance {
 		refuse("Instance", c.Instance, "want at most %d bytes", maxInstance)
 	}
@@ -89,6 +86,12 @@ func (c Config) checkRanges(errs *FieldErrors) {
 	if c.MaxPending < 0 {
 		errs.refuse("MaxPending", c.MaxPending, "want a whole number from 1, or 0 for no bound")
 	}
+	switch {
+	case c.Storage < 0, c.Storage > 0 && c.Storage < minStorage:
+		errs.refuse("Storage", c.Storage, "want at least %d, or 0 for no bound", minStorage)
+	case c.Storage > 0 && c.MaxPendingBytes > 0:
+		errs.refuse("Storage", c.Storage, "it excludes MaxPendingBytes: remove one of the two")
+	}
 	if c.MaxPendingBytes < 0 {
 		errs.refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
 	}
@@ -100,7 +103,6 @@ func (c Config) checkRanges(errs *FieldErrors) {
 	}{
 		{"Attempts", c.Attempts, 1, maxAttempts, false},
 		{"Replicas", c.Replicas, 1, MaxReplicas, true},
-		{"MaxOwners", c.MaxOwners, 1, MaxOwners, true},
 		{"HoldMessages", c.HoldMessages, minHoldMessages, maxHoldMessages, false},
 	} {
 		if (f.value < f.low || f.value > f.high) && !(f.orZero && f.value == 0) {
@@ -144,6 +146,8 @@ func (c Config) checkRules(errs *FieldErrors) {
 		{"Targets", c.Targets}, {"HeaderTargets", c.HeaderTargets},
 		{"Deliver", c.Deliver.Rules.Patterns()}, {"Rates", message.Rules[int](c.Rates).Patterns()},
 		{"RatesByKey", message.Rules[int](c.RatesByKey).Patterns()}, {"AttemptRules", c.AttemptRules.Patterns()},
+		{"InProgress", message.Rules[int](c.InProgress).Patterns()},
+		{"InProgressByKey", message.Rules[int](c.InProgressByKey).Patterns()},
 		{"RetryRules", c.RetryRules.Patterns()}, {"RetryJitter", c.RetryJitter.Patterns()},
 	} {
 		for _, pattern := range f.patterns {
@@ -161,6 +165,12 @@ func (c Config) checkRules(errs *FieldErrors) {
 	}
 	if err := c.RatesByKey.Validate(); err != nil {
 		errs.refuse("RatesByKey", "", "%v", err)
+	}
+	if err := c.InProgress.Validate(); err != nil {
+		errs.refuse("InProgress", "", "%v", err)
+	}
+	if err := c.InProgressByKey.Validate(); err != nil {
+		errs.refuse("InProgressByKey", "", "%v", err)
 	}
 	c.checkReplyPrefixes(errs)
 	c.checkSchedules(errs)

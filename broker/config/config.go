@@ -39,14 +39,13 @@ const (
 	maxHoldMessages                = 1 << 20
 	// MinHoldBytes is the minimum of Config.HoldBytes.
 	MinHoldBytes = 8 << 20
+	// minStorage has room for some ten streams.
+	minStorage = 64 << 20
 	// minJournalBytes has room for several batches of records.
 	minJournalBytes = 1 << 20
 	minJournal      = time.Minute
 	// MaxReplicas is the limit of nats-server.
 	MaxReplicas = 5
-	// MaxOwners is the maximum of Config.MaxOwners. Each second, an instance reads the heartbeat counter of each other
-	// instance: see package lease.
-	MaxOwners   = 64
 	maxInstance = 64
 	maxPlace    = 8 << 10
 
@@ -91,8 +90,8 @@ type Config struct {
 	// the streams. If no stream has a key, provisioning generates one.
 	Secrets []string
 
-	// Provision allows the broker to create missing streams, and to change the subjects and the bounds of its streams, and
-	// the metadata about seals.
+	// Provision allows the broker to create missing streams, and to change the subjects and the bounds of its streams,
+	// and the metadata about seals.
 	Provision bool
 	// Replicas is the number of copies of new streams. Zero means three in a cluster with room for three, and otherwise
 	// one.
@@ -111,8 +110,8 @@ type Config struct {
 	HeaderTargets []string
 	// Deliver is the delivery mode of targets, for messages without a mode. Defaults to auto for all targets.
 	Deliver deliver.Modes
-	// Slack is the maximum time by which a delivery may be delayed, so that several deliveries are sent together. Defaults
-	// to none.
+	// Slack is the maximum time by which a delivery may be delayed, so that several deliveries are sent together.
+	// Defaults to none.
 	Slack time.Duration
 	// ReplyTimeout is the timeout of the reply that a target must send in the delivery mode request. Defaults to
 	// DefaultReplyTimeout.
@@ -123,11 +122,20 @@ type Config struct {
 	// RatesByKey bounds the number of messages with one Delay-Rate-Key in a second, from all instances and to all targets
 	// of a pattern together. For these messages it replaces Rates. Defaults to no bound.
 	RatesByKey deliver.Rates
+	// InProgress bounds the deliveries to a target that have no result yet, and InProgressByKey those with one
+	// Delay-Rate-Key, to all targets of a pattern together. For these messages it replaces InProgress. Neither applies to
+	// the delivery mode core. Defaults to no bound.
+	InProgress, InProgressByKey deliver.Maxima
 	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients'
 	// messages. If the next level of a message is full, the broker moves the message to a shorter level, or leaves it in
 	// its lane. Zero means no bound.
 	MaxPending      int64
 	MaxPendingBytes int64
+
+	// Storage bounds the bytes of all streams together, of one copy. Each stream gets a part, and reserves it: see package
+	// provision. It excludes MaxPendingBytes, and replaces JournalBytes. An account may require such a bound. Zero means
+	// no bound.
+	Storage int64
 
 	// Journal is the time for which the broker keeps a record of the end of each message: see package journal. Zero means
 	// no journal.
@@ -157,12 +165,12 @@ type Config struct {
 
 	// HoldBytes bounds the messages that all lanes of the instance together have in memory, including those that the
 	// server has sent and no lane has taken yet. Each lane has a reserved part, and the lanes that need more share the
-	// rest. A lane without room stops reading. When more than half of its room is used, the intake moves messages that are
-	// not due soon to a level. The process takes about 2 * HoldBytes + 48 MiB at most, if it has the memory limit that
-	// Memory.GCSettings returns in the absence of other limits. Defaults to DefaultHoldBytes.
+	// rest. A lane without room stops reading. When more than half of its room is used, the intake moves messages that
+	// are not due soon to a level. The process takes about 2 * HoldBytes + 48 MiB at most, if it has the memory limit
+	// that Memory.GCSettings returns in the absence of other limits. Defaults to DefaultHoldBytes.
 	HoldBytes int
-	// HoldMessages is the number of messages in the intake's memory above which the intake moves messages that are not due
-	// soon to a level. At twice this number in its memory, any lane stops reading. Defaults to DefaultHoldMessages.
+	// HoldMessages is the number of messages in the intake's memory above which the intake moves messages that are not
+	// due soon to a level. At twice this number in its memory, any lane stops reading. Defaults to DefaultHoldMessages.
 	HoldMessages int
 
 	// JSDomain selects the JetStream of another domain, behind a leaf node. APIPrefix selects the JetStream of another
@@ -172,20 +180,18 @@ type Config struct {
 
 	// ShutdownGrace is the time that Run may take to stop: see AnswerTimeout. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
-	// MaxOwners is the maximum number of instances that own lanes. Further instances stand by. Zero means that this is the
-	// only instance, unless Leaser is set.
-	MaxOwners int
 	// Instance is the operator's name for this instance, or empty. A name must be unique, and the same after a restart.
-	// After a crash, an instance with a name or a Place resumes its lanes within a second instead of after five seconds.
+	// After a crash, an instance with a name or a Place is active again within a second.
 	Instance string
 	// Place is the location of this instance, or empty. The broker uses Place only if Instance is empty.
 	Place Place
-	// Leaser decides which lanes this instance owns. If Leaser is nil, MaxOwners decides.
+	// Leaser decides whether this instance is active. If Leaser is nil, the instances of the broker choose the active one
+	// among themselves: see package lease. Tests set it.
 	Leaser lease.Leaser
 	// Version is the program's version, for operators. It may be empty.
 	Version string
-	// Format is the newest format of messages that this instance reads. Tests set it to simulate an older version.
-	// Defaults to message.Format.
+	// Format is the newest format of messages that this instance reads. Tests set it, as if the program had
+	// another one. Defaults to message.Format.
 	Format int
 	// History records the activity of this instance, every ten seconds. Nil records nothing.
 	History *history.Book
@@ -236,7 +242,7 @@ func (c Config) Complete() (Config, error) {
 func (c Config) Policy(names message.Names) message.Policy {
 	return message.Policy{
 		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
-		Keys:     message.NewKeys(c.Secrets, time.Time{}),
+		Keys:     message.NewKeys(c.Secrets),
 		Format:   c.Format,
 		Attempts: func(target string) int { return c.AttemptRules.Lookup(target, c.Attempts) },
 	}

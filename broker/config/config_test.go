@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/lease"
 	"delaybroker/levels"
 )
 
@@ -18,9 +17,6 @@ func TestCompleteNamesTheField(t *testing.T) {
 	}{
 		{Config{Attempts: -1}, FieldError{Field: "Attempts", Value: "-1", Problem: "want a whole number from 1 to 1000000"}},
 		{Config{Replicas: 6}, FieldError{Field: "Replicas", Value: "6", Problem: "want a whole number from 1 to 5"}},
-		{Config{MaxOwners: -1}, FieldError{Field: "MaxOwners", Value: "-1", Problem: "want a whole number from 1 to 64"}},
-		{Config{MaxOwners: 1, Leaser: lease.Static{}}, FieldError{
-			Field: "MaxOwners", Value: "1", Problem: "set together with Leaser; remove one of them"}},
 		{Config{DedupWindow: 25 * time.Hour}, FieldError{Field: "DedupWindow", Value: "25h0m0s", Problem: "want 1s to 1d"}},
 		{Config{ReplyTimeout: 8 * time.Second}, FieldError{
 			Field: "ReplyTimeout", Value: "8s", OtherField: "ShutdownGrace",

@@ -5,14 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"strconv"
-	"time"
 
 	"delaybroker/broker/message"
 )
 
-// Change is the difference between a letter and the message that Resend publishes.
-type Change struct {
+// Resend is the difference between a letter and the message that Resend publishes.
+type Resend struct {
 	Target     string // the new target; if empty, the message keeps the target of the letter
 	DeliverNow bool   // deliver immediately, even if the due time is later or unknown
 	DropExpiry bool   // deliver although Delay-Expires has passed
@@ -48,17 +46,10 @@ func (l Letter) EditableHeader() message.Header {
 	if h == nil {
 		h = make(message.Header)
 	}
-	set := func(name, value string, known bool) {
-		if known {
-			h[name] = []string{value}
-		}
+	maps.Copy(h, l.OptionHeader())
+	if l.DueKnown() {
+		message.PutTime(h, message.HeaderUntil, l.Due)
 	}
-	set(message.HeaderUntil, l.Due.Format(time.RFC3339Nano), l.DueKnown())
-	set(message.HeaderExpires, l.Expires.Format(time.RFC3339Nano), !l.Expires.IsZero())
-	set(message.HeaderDeliver, string(l.Mode), l.Mode != "")
-	set(message.HeaderTTL, l.TTL+"s", l.TTL != "" && l.TTL != "never")
-	set(message.HeaderTTL, l.TTL, l.TTL == "never")
-	set(message.HeaderMaxAttempts, strconv.Itoa(l.MaxAttempts), l.MaxAttempts > 0)
-	set(message.HeaderRateKey, l.RateKey, l.RateKey != "")
+	message.PutTime(h, message.HeaderExpires, l.Expires) // a duration would count from the time of the edit
 	return h
 }

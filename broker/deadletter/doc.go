@@ -27,7 +27,7 @@
 // the letter still exists.
 //
 // An operator may change the body, the client's own headers, and the options of the request, such as Delay-Until
-// (Change.Edit). The Nats-Msg-Id contains a digest of the edit. So after a crash, a resend with another edit is not a
+// (Resend.Edit). The Nats-Msg-Id contains a digest of the edit. So after a crash, a resend with another edit is not a
 // duplicate of the first resend.
 //
 // If the lane's stream reports a duplicate, and the stored copy is gone, the store concludes that an earlier resend
@@ -37,9 +37,8 @@
 // a seal, which no client can compute.
 //
 // In the same way, the stream of dead letters can get a forged letter. So a letter must have a broker's seal (see
-// message.Keys), or the caller sets Change.Unsealed. The seal of a letter with the code bad_internal does not prove who
-// wrote the message, so such a letter always needs Change.Unsealed. A letter stored before seals were required needs no
-// seal.
+// message.Keys), or the caller sets Resend.Unsealed. The seal of a letter with the code bad_internal does not prove who
+// wrote the message, so such a letter always needs Resend.Unsealed.
 //
 // Store.DryRun checks the letter and the change, and stores nothing. A resend and a dry run need the letter's body,
 // because the seal covers the body.

@@ -15,7 +15,7 @@ import (
 func TestResendEdited(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
-		change := Change{Edit: Edit{Body: []byte("other"), HeaderEdit: message.HeaderEdit{
+		change := Resend{Edit: Edit{Body: []byte("other"), HeaderEdit: message.HeaderEdit{
 			Drop: []string{"X-Order"}, Set: message.Header{"X-New": {"1", "2"}, "Delay-Expires": {"10m"}},
 		}}}
 		l := k.onlyLetter(Query{})
@@ -47,7 +47,7 @@ func TestResendEdited(t *testing.T) {
 func TestResendWithAnotherEdit(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.newLetter()
-		edit := func(body string) Change { return Change{Edit: Edit{Body: []byte(body)}} }
+		edit := func(body string) Resend { return Resend{Edit: Edit{Body: []byte(body)}} }
 		k.crash(l, edit("first"))
 		k.crash(l, edit("first"))
 		k.wantCount("DELAY_RETRY_1s", 1)
@@ -76,7 +76,7 @@ func TestEditIsRefused(t *testing.T) {
 			{Edit{HeaderEdit: message.HeaderEdit{Set: message.Header{"Delay-Id": {"x"}}}}, ErrEdit},
 			{Edit{HeaderEdit: message.HeaderEdit{Drop: []string{"Nats-Msg-Id"}}}, ErrEdit},
 		} {
-			change := Change{Edit: tt.edit}
+			change := Resend{Edit: tt.edit}
 			dryErr, err := k.DryRun(k.ctx(), l, change, time.Now()), k.resend(l, change)
 			if !errors.Is(dryErr, tt.want) || !errors.Is(err, tt.want) {
 				t.Errorf("got %v, and in a dry run %v, want %v", err, dryErr, tt.want)
@@ -91,10 +91,10 @@ func TestEditIsRefused(t *testing.T) {
 func TestEditSetsTime(t *testing.T) {
 	now := deathTime.Add(24 * time.Hour)
 	l := letter(func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted })
-	change := Change{Edit: Edit{HeaderEdit: message.HeaderEdit{
+	change := Resend{Edit: Edit{HeaderEdit: message.HeaderEdit{
 		Set: message.Header{"Delay-Until": {now.Add(time.Hour).Format(time.RFC3339)}},
 	}}}
-	resent, err := l.ResentMessage(policy, change, now)
+	resent, err := l.resentMessage(policy, change, now)
 	if err != nil || !resent.Due.Equal(now.Add(time.Hour)) {
 		t.Errorf("got due %v and %v, want the time in the edit", resent.Due, err)
 	}

@@ -3,9 +3,9 @@ package deadletter
 import "errors"
 
 var (
-	// ErrNoStream is returned if the stream of dead letters, or of the lane for resent messages, is missing. Run
+	// errNoStream is returned if the stream of dead letters, or of the lane for resent messages, is missing. Run
 	// delaybroker provision.
-	ErrNoStream = errors.New("the stream does not exist")
+	errNoStream = errors.New("the stream does not exist")
 	// ErrAbsent is returned for a letter that the stream no longer has.
 	ErrAbsent = errors.New("the letter is gone")
 
@@ -15,20 +15,20 @@ var (
 	// ErrUnreadable is returned if the headers of a letter cannot come from a broker of this version.
 	ErrUnreadable = notResendable("no broker of this version can have written its headers")
 	// ErrUnproven is returned if no seal proves that a broker wrote the letter and the message in it. A client may have
-	// forged them. With Change.Unsealed, the message is resent without this proof.
+	// forged them. With Resend.Unsealed, the message is resent without this proof.
 	ErrUnproven = notResendable("no seal proves that a broker wrote it")
-	// ErrMarker is returned for a letter for which Letter.IsMarker returns true.
+	// ErrMarker is returned for a letter for which Letter.isMarker returns true.
 	ErrMarker = notResendable("it is the marker of a named timer, not a message")
-	// ErrNoTarget is returned if a letter has no target. Set Change.Target.
+	// ErrNoTarget is returned if a letter has no target. Set Resend.Target.
 	ErrNoTarget = notResendable("it has no target")
-	// ErrForbidden is returned if the current policy does not allow the target. Set another Change.Target.
+	// ErrForbidden is returned if the current policy does not allow the target. Set another Resend.Target.
 	ErrForbidden = notResendable("its target is not allowed")
-	// ErrNoTime is returned if the due time is unknown because the request was invalid. Set Change.DeliverNow, or a
-	// Delay-Until in Change.Edit.
+	// ErrNoTime is returned if the due time is unknown because the request was invalid. Set Resend.DeliverNow, or a
+	// Delay-Until in Resend.Edit.
 	ErrNoTime = notResendable("the request was invalid, so its due time is unknown")
-	// ErrExpired is returned if Delay-Expires has passed. Set Change.DropExpiry.
+	// ErrExpired is returned if Delay-Expires has passed. Set Resend.DropExpiry.
 	ErrExpired = notResendable("its Delay-Expires has passed")
-	// ErrEdit is returned if Change.Edit is not possible, for example because a header is reserved or a value is invalid.
+	// ErrEdit is returned if Resend.Edit is not possible, for example because a header is reserved or a value is invalid.
 	ErrEdit = notResendable("this change of its headers is not possible")
 	// ErrTooLarge is returned if the lane for resent messages does not accept a message of this size.
 	ErrTooLarge = notResendable("it is larger than the lanes allow")

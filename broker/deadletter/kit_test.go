@@ -11,8 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams/provision"
 	"delaybroker/test/natstest"
 )
 
@@ -35,7 +36,7 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	t.Helper()
 	k := &kit{t: t, nc: s.Connect()}
 	k.js = s.JetStream(k.nc)
-	streams, err := broker.StreamsOf(broker.Config{Targets: []string{"orders.>", "payments.>"}})
+	streams, err := provision.StreamsOf(config.Config{Targets: []string{"orders.>", "payments.>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 		r = r.WithRefusal(time.Now().UTC(), time.Now().UTC(), "no stock")
 	}
 	r.Hop = 2
-	k.deadLetter(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts; last error: full"), body)
+	k.deadLetter(r, message.Problemf(message.Undelivered, "it is full"), body)
 	return r
 }
 
@@ -126,13 +127,13 @@ func (k *kit) newLetter() Letter {
 	return k.onlyLetter(Query{})
 }
 
-func (k *kit) resend(l Letter, c Change) error {
+func (k *kit) resend(l Letter, c Resend) error {
 	k.t.Helper()
 	return k.Resend(k.ctx(), l, c, time.Now())
 }
 
 // crash stores the message of a resend, and does not remove the letter.
-func (k *kit) crash(l Letter, c Change) {
+func (k *kit) crash(l Letter, c Resend) {
 	k.t.Helper()
 	m, err := k.Store.newMessage(l, c, time.Now())
 	if err == nil {

@@ -35,23 +35,23 @@ func newLetter(policy message.Policy, stream string, m lane.Message, headersOnly
 	return l
 }
 
-// IsMarker reports whether the letter is a marker, the message in a level that makes the broker fire a named timer. The
-// code of such a letter is bad_internal. A marker has no body, and MarkerTarget in place of a target. IsMarker also
+// isMarker reports whether the letter is a marker, the message in a level that makes the broker fire a named timer. The
+// code of such a letter is bad_internal. A marker has no body, and MarkerTarget in place of a target. isMarker also
 // returns true for another message without a body if its code is bad_internal and its target is MarkerTarget.
-func (l Letter) IsMarker(n message.Names) bool {
+func (l Letter) isMarker(n message.Names) bool {
 	addr := n.Parse(l.Subject)
 	return l.Code == message.BadInternal && l.Size == 0 && addr.Form == message.FormHop &&
 		addr.Target == message.MarkerTarget
 }
 
-// ResentMessage returns the message that a resend publishes, or an ErrNotResendable with the reason. Now is the
+// resentMessage returns the message that a resend publishes, or an ErrNotResendable with the reason. Now is the
 // server's time. The stream may still refuse the message, and the broker checks its policy again.
-func (l Letter) ResentMessage(p message.Policy, c Change, now time.Time) (message.Letter, error) {
+func (l Letter) resentMessage(p message.Policy, c Resend, now time.Time) (message.Letter, error) {
 	resent := l.Letter
 	if l.Problem != nil {
 		return resent, fmt.Errorf("%w: %s", ErrUnreadable, l.Problem.Sentence)
 	}
-	if l.IsMarker(p.Names) {
+	if l.isMarker(p.Names) {
 		return resent, ErrMarker
 	}
 	if l.Unproven != nil && !c.Unsealed {

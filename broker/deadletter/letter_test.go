@@ -44,41 +44,41 @@ func TestResent(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		edit   func(*Letter)
-		change Change
+		change Resend
 		err    error
 		target string
 		due    time.Duration // after the message became a dead letter
 	}{
 		{name: "undelivered", edit: func(*Letter) {}, target: "orders.x", due: -time.Hour / 2},
-		{name: "another target", edit: func(*Letter) {}, change: Change{Target: "orders.y"}, target: "orders.y",
+		{name: "another target", edit: func(*Letter) {}, change: Resend{Target: "orders.y"}, target: "orders.y",
 			due: -time.Hour / 2},
-		{name: "a forbidden new target", edit: func(*Letter) {}, change: Change{Target: "payments.y"}, err: ErrForbidden},
+		{name: "a forbidden new target", edit: func(*Letter) {}, change: Resend{Target: "payments.y"}, err: ErrForbidden},
 		{name: "a forbidden target", edit: func(l *Letter) { l.Target = "payments.x" }, err: ErrForbidden},
 		{name: "no target", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" }, err: ErrNoTarget},
 		{name: "no target, with a new one", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" },
-			change: Change{Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
+			change: Resend{Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
 		{name: "not due yet", edit: func(l *Letter) { l.Due = deathTime.Add(48 * time.Hour) }, target: "orders.x",
 			due: 48 * time.Hour},
 		{name: "not due yet, deliver now", edit: func(l *Letter) { l.Due = deathTime.Add(48 * time.Hour) },
-			change: Change{DeliverNow: true}, target: "orders.x"},
+			change: Resend{DeliverNow: true}, target: "orders.x"},
 		{name: "no due time", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted }, err: ErrNoTime},
 		{name: "no due time, deliver now", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted },
-			change: Change{DeliverNow: true}, target: "orders.x", due: -time.Hour},
+			change: Resend{DeliverNow: true}, target: "orders.x", due: -time.Hour},
 		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, deathTime }, err: ErrExpired},
 		{name: "expired after its death", edit: func(l *Letter) { l.Expires = now.Add(-1) }, err: ErrExpired},
 		{name: "expires just now", edit: func(l *Letter) { l.Expires = now }, target: "orders.x", due: -time.Hour / 2},
 		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, deathTime },
-			change: Change{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
-		{name: "a marker", edit: marker, change: Change{Unsealed: true, DeliverNow: true}, err: ErrMarker},
+			change: Resend{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
+		{name: "a marker", edit: marker, change: Resend{Unsealed: true, DeliverNow: true}, err: ErrMarker},
 		{name: "a marker, to another target", edit: marker,
-			change: Change{Unsealed: true, DeliverNow: true, Target: "orders.y"}, err: ErrMarker},
+			change: Resend{Unsealed: true, DeliverNow: true, Target: "orders.y"}, err: ErrMarker},
 		{name: "a message to a target with a marker's name", edit: func(l *Letter) { marker(l); l.Size = 1 },
-			change: Change{Unsealed: true, Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
+			change: Resend{Unsealed: true, Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
 		{name: "of a newer broker", edit: func(l *Letter) { l.Problem = message.Problemf(message.NewerFormat, "2") },
-			change: Change{DeliverNow: true}, err: ErrUnreadable},
+			change: Resend{DeliverNow: true}, err: ErrUnreadable},
 	} {
 		l := letter(tt.edit)
-		resent, err := l.ResentMessage(policy, tt.change, now)
+		resent, err := l.resentMessage(policy, tt.change, now)
 		if !errors.Is(err, tt.err) || (err != nil) != errors.Is(err, ErrNotResendable) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.err)
 		}
@@ -94,25 +94,25 @@ func TestResent(t *testing.T) {
 	rollup := message.Origin{Series: 7, Rollup: true}
 	for name, tt := range map[string]struct {
 		edit   func(*Letter)
-		change Change
+		change Resend
 		kept   bool
 	}{
 		"to its own target": {edit: func(*Letter) {}, kept: true},
-		"to another target": {edit: func(*Letter) {}, change: Change{Target: "orders.y"}},
+		"to another target": {edit: func(*Letter) {}, change: Resend{Target: "orders.y"}},
 		"of unknown writers": {
 			edit:   func(l *Letter) { l.Unproven = message.Problemf(message.BadInternal, "") },
-			change: Change{Unsealed: true},
+			change: Resend{Unsealed: true},
 		},
 	} {
 		l := letter(tt.edit)
 		l.Request = l.WithOrigin(rollup)
-		resent, err := l.ResentMessage(policy, tt.change, now)
+		resent, err := l.resentMessage(policy, tt.change, now)
 		if o := resent.Origin(); err != nil || o.Series != 7 || o.Rollup != tt.kept {
 			t.Errorf("a roll-up, %s: got %+v and %v, want the roll-up %t", name, o, err, tt.kept)
 		}
 	}
 	unexpired := letter(func(l *Letter) { l.Expires = now.Add(time.Hour) })
-	if resent, err := unexpired.ResentMessage(policy, Change{DropExpiry: true}, now); err != nil ||
+	if resent, err := unexpired.resentMessage(policy, Resend{DropExpiry: true}, now); err != nil ||
 		!resent.Expires.Equal(unexpired.Expires) {
 		t.Errorf("an expiry in the future: got %v and %v, want %v", resent.Expires, err, unexpired.Expires)
 	}

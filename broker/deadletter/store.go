@@ -107,7 +107,7 @@ func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 // letter, because another operator has resent or removed it, and that Resend did nothing. After ErrNotResendable,
 // Resend did nothing either, and other letters may still be resent. After any other error the lane may already have the
 // message, and the letter should be resent soon: see the package documentation.
-func (s *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
+func (s *Store) Resend(ctx context.Context, l Letter, c Resend, now time.Time) error {
 	m, err := s.newMessage(l, c, now)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 
 // DryRun returns the error that Resend would return for the letter and the change, and stores nothing. It does not
 // detect that another operator has resent or removed the letter, or that the lane is full.
-func (s *Store) DryRun(ctx context.Context, l Letter, c Change, now time.Time) error {
+func (s *Store) DryRun(ctx context.Context, l Letter, c Resend, now time.Time) error {
 	m, err := s.newMessage(l, c, now)
 	if err != nil {
 		return err
@@ -161,11 +161,11 @@ func (s *Store) laneLimit(ctx context.Context) (int64, error) {
 }
 
 // newMessage returns the sealed message that Resend publishes to the lane.
-func (s *Store) newMessage(l Letter, c Change, now time.Time) (*nats.Msg, error) {
+func (s *Store) newMessage(l Letter, c Resend, now time.Time) (*nats.Msg, error) {
 	if l.Data == nil && l.Size > 0 {
 		return nil, errors.New("bug: resend a letter without its body")
 	}
-	letter, err := l.ResentMessage(s.cfg.Policy, c, now)
+	letter, err := l.resentMessage(s.cfg.Policy, c, now)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (s *Store) newMessage(l Letter, c Change, now time.Time) (*nats.Msg, error)
 	// The id ends with its own seal, so no client can have used the id: see the package documentation.
 	id := m.Header.Get("Nats-Msg-Id") + c.Edit.digest()
 	m.Header.Set("Nats-Msg-Id", id+"/"+s.cfg.Policy.Keys.Seal("resent", []byte(id)))
-	s.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
+	s.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data)
 	return m, nil
 }
 
@@ -210,7 +210,7 @@ func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		case jsapi.TooLarge:
 			return ErrTooLarge
 		case jsapi.Unavailable:
-			return fmt.Errorf("%w: nothing listens on %s", ErrNoStream, m.Subject)
+			return fmt.Errorf("%w: nothing listens on %s", errNoStream, m.Subject)
 		case jsapi.Busy:
 			select {
 			case <-ctx.Done():
@@ -242,8 +242,8 @@ func (s *Store) storedID(ctx context.Context, stream string, sequence uint64) (s
 		return "", err
 	}
 	in := m.Incoming(stream)
-	id := nats.Header(in.Header).Get(message.HeaderID)
-	if !in.Undecodable && id != "" && s.cfg.Policy.Keys.DoubtMessage(in) == nil {
+	id := message.ClaimOf(in.Header).ID
+	if !in.Undecodable && id != "" && s.cfg.Policy.Keys.Doubt(in) == nil {
 		return id, nil
 	}
 	return "not written by a broker", nil
@@ -264,7 +264,7 @@ func (s *Store) info(ctx context.Context, name string) (*jetstream.StreamInfo, e
 	stream, err := s.cfg.JetStream.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, fmt.Errorf("%w: %s", ErrNoStream, name)
+		return nil, fmt.Errorf("%w: %s", errNoStream, name)
 	case err != nil:
 		return nil, fmt.Errorf("request the state of %s: %w", name, err)
 	}

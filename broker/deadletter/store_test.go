@@ -88,7 +88,7 @@ func TestNothingStopsTheList(t *testing.T) {
 					t.Fatalf("got %+v, want number %d, readable only if it is the last", l, i+1)
 				}
 			}
-			if err := k.resend(letters[0], Change{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNotResendable) {
+			if err := k.resend(letters[0], Resend{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNotResendable) {
 				t.Errorf("resend a letter that no broker wrote: got %v, want ErrUnreadable", err)
 			}
 		}
@@ -126,7 +126,7 @@ func TestListEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, err := range k.List(k.ctx(), Query{}) {
-			if !errors.Is(err, ErrNoStream) {
+			if !errors.Is(err, errNoStream) {
 				t.Errorf("without a stream: got %v, want ErrNoStream", err)
 			}
 		}
@@ -150,7 +150,7 @@ func TestRemove(t *testing.T) {
 		if got, want := numbersOf(k.list(Query{})), []uint64{3}; !slices.Equal(got, want) {
 			t.Errorf("the remaining letters are %v, want %v", got, want)
 		}
-		err := k.resend(k.onlyLetter(Query{HeadersOnly: true}), Change{})
+		err := k.resend(k.onlyLetter(Query{HeadersOnly: true}), Resend{})
 		if err == nil || !strings.Contains(err.Error(), "bug") {
 			t.Errorf("a letter without its body: got %v, want a bug", err)
 		}

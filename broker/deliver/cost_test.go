@@ -14,7 +14,7 @@ func TestDeliveryCost(t *testing.T) {
 	const limit = 1 << 10
 	for name, tt := range map[string]struct{ size, count, sent int }{
 		"outstanding": {size: 1, count: share, sent: share},
-		"waiting":     {size: DefaultWindowBytes, count: share, sent: 1},
+		"waiting":     {size: defaultWindowBytes, count: share, sent: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

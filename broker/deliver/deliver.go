@@ -81,7 +81,7 @@ func (d *Deliverer) admitLocked(dl *delivery) (r Result, ok bool) {
 		return Result{Outcome: Unknown, Err: err}, false
 	}
 	dl.target = d.targetLocked(dl.Target)
-	dl.group = dl.target.group
+	dl.group, dl.limit = dl.target.group, d.limitGroup(dl)
 	if retryAt, stalled := d.groups.stallEnd(dl); stalled {
 		return Result{Outcome: Stalled, RetryAt: retryAt}, false
 	}
@@ -118,7 +118,7 @@ func (d *Deliverer) targetLocked(subject string) *target {
 func (d *Deliverer) queueLocked(dl *delivery) (sendNow bool) {
 	t := dl.target
 	t.deliveries++
-	passed := d.groups.pass(dl.group, dl)
+	passed := d.groups.pass(dl.first(), dl)
 	switch {
 	case passed && t.unsentDeliveries == 0:
 		return true

@@ -85,9 +85,10 @@ type delivery struct {
 	Message
 	done func(Result) // called once
 
-	// The deliverer's lock guards the three fields below. Only Deliver sets target and group.
+	// The deliverer's lock guards the four fields below. Only Deliver sets target, limit and group.
 	target *target
-	group  *group // the first group to pass
+	limit  *group // the group of the limit of deliveries in progress, which is the first to pass; nil without a limit
+	group  *group // the group of the target
 	// waitGroup is the group in which the delivery waits; nil after the delivery has passed all groups.
 	waitGroup *group
 
@@ -103,4 +104,20 @@ type delivery struct {
 	arrivedBy time.Time
 	// ignoredStream is verdict.ignoredStream of an earlier answer.
 	ignoredStream string
+}
+
+// first returns the first group that a delivery passes.
+func (dl *delivery) first() *group {
+	if dl.limit != nil {
+		return dl.limit
+	}
+	return dl.group
+}
+
+// after returns the group that a delivery passes after g, or nil after the last group.
+func (dl *delivery) after(g *group) *group {
+	if g == dl.limit {
+		return dl.group
+	}
+	return g.parent
 }

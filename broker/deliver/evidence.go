@@ -32,8 +32,9 @@ type evidence struct {
 	answer *nats.Msg
 	err    error
 
-	// at is the time of the delivery, if the verdict is Delivered: the time of the answer or, at a silence, the time at
-	// which the server confirmed that it took the message. At a timeout, it is the time of the ignored answer.
+	// at is the time of the delivery, if the verdict is Delivered: the time of the answer or, at a silence or timeout, the
+	// time at which the server confirmed that it took the message, or zero if it did not. In mode request, it is the time
+	// of the ignored answer at a timeout.
 	at time.Time
 
 	// For an answer.
@@ -124,9 +125,12 @@ func (e evidence) namesOtherStream() bool {
 	return e.listener != nil && e.ack.Stream != "" && e.ack.Stream != e.listener.name
 }
 
-// judgeCore counts silence as a delivery, and every answer except the report that nobody listens.
+// judgeCore counts silence as a delivery, and every answer except the report that nobody listens. A timeout after the
+// server confirmed that it took the message is a silence, too: an earlier silence was left undecided.
 func judgeCore(e evidence) verdict {
 	switch {
+	case e.timedOut() && !e.unattributed && !e.at.IsZero():
+		return decided(Result{Outcome: Delivered})
 	case e.err != nil && !e.silent():
 		return judgeNoAnswer(e)
 	case e.noResponder():

@@ -15,9 +15,11 @@ const (
 
 // group is a set of targets with one share of the window: the targets of one stream, or the targets with the same first
 // tokens. A delivery passes its group, then the group's parent, and so on. The last parent is the window, the group of
-// all targets. The deliveries that wait at a group pass in the order in which they came.
+// all targets. If the delivery has a limit (see InProgress), it first passes the group of the limit. The deliveries
+// that wait at a group pass in the order in which they came.
 type group struct {
 	parent                *group // nil for the window
+	limit                 int    // of InProgress: the maximum of outstanding; zero in other groups
 	divisor               int    // one of the divisors above
 	maxMessages, maxBytes int    // of the window: the maxima of outstanding and outstandingBytes; zero in other groups
 
@@ -42,6 +44,9 @@ func (g *group) window() *group {
 // fits reports whether a delivery may pass. With the delivery, the group may take at most 1/divisor of the part of the
 // window that no other group uses. A group without outstanding deliveries has room for a delivery of any size.
 func (g *group) fits(dl *delivery) bool {
+	if g.limit > 0 {
+		return g.outstanding < g.limit
+	}
 	w, factor := g.window(), g.presentDivisor()-1
 	return g.outstanding == 0 || factor*(g.outstanding+1) <= w.maxMessages-w.outstanding-1 &&
 		factor*(g.outstandingBytes+dl.Size) <= w.maxBytes-w.outstandingBytes-dl.Size
@@ -51,6 +56,9 @@ func (g *group) fits(dl *delivery) bool {
 // messages of the other groups.
 func (g *group) room() (messages, bytes int) {
 	w, divisor := g.window(), g.presentDivisor()
+	if g.limit > 0 {
+		return g.limit, w.maxBytes
+	}
 	return max(1, (w.maxMessages-w.outstanding+g.outstanding)/divisor),
 		max(1, (w.maxBytes-w.outstandingBytes+g.outstandingBytes)/divisor)
 }

@@ -17,11 +17,12 @@ type groups struct {
 	readyQueue     []*delivery   // deliveries that have passed all their groups and are not sent yet, in sending order
 }
 
-// groupName identifies a group: by a stream, or by the first tokens of its targets.
+// groupName identifies a group: by a stream, by the first tokens of its targets, or by the bucket of a limit.
 type groupName struct {
 	stream string
 	tokens string
-	parent bool // the group is the parent of the groups whose first token is tokens
+	parent bool   // the group is the parent of the groups whose first token is tokens
+	bucket string // of InProgress
 }
 
 func newGroups(messages, bytes int) *groups {
@@ -54,16 +55,17 @@ func (gs *groups) group(subject, stream string) *group {
 func (gs *groups) ensure(name groupName, parent *group, divisor int) *group {
 	g := gs.byName[name]
 	if g == nil {
+		name.bucket = strings.Clone(name.bucket) // the bucket may be a part of a message, whose memory must become free
 		g = &group{parent: parent, divisor: divisor}
 		gs.byName[name] = g
 	}
 	return g
 }
 
-// pass lets a delivery pass g and the parents of g, and reports whether the delivery has passed all of them. At the
+// pass lets a delivery pass g and the groups after g, and reports whether the delivery has passed all of them. At the
 // first group that has no room, or where other deliveries wait, the delivery waits.
 func (gs *groups) pass(g *group, dl *delivery) bool {
-	for ; g != nil; g = g.parent {
+	for ; g != nil; g = dl.after(g) {
 		if len(g.queue) > 0 || !g.fits(dl) {
 			g.enqueue(dl)
 			gs.noteFull(g)
@@ -77,10 +79,13 @@ func (gs *groups) pass(g *group, dl *delivery) bool {
 
 // remove releases the room of a delivery in the groups that it has passed, and lets waiting deliveries pass.
 func (gs *groups) remove(dl *delivery) {
-	for g := dl.group; g != dl.waitGroup; g = g.parent {
+	for g := dl.first(); g != dl.waitGroup; g = dl.after(g) {
 		g.release(dl)
 	}
 	gs.advance(dl.group)
+	if dl.limit != nil {
+		gs.advance(dl.limit)
+	}
 }
 
 // advance lets the deliveries that wait at g, or at a parent of g, pass as far as there is room. Deliveries that wait
@@ -91,7 +96,7 @@ func (gs *groups) advance(g *group) {
 	}
 	for dl := g.dequeue(); dl != nil; dl = g.dequeue() {
 		g.reserve(dl)
-		if gs.pass(g.parent, dl) {
+		if gs.pass(dl.after(g), dl) {
 			gs.readyQueue = append(gs.readyQueue, dl)
 		}
 	}

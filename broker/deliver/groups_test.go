@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-const share = DefaultWindow / groupDivisor // messages that a group may have outstanding while the others have none
+const share = defaultWindow / groupDivisor // messages that a group may have outstanding while the others have none
 
 // TestShare: a silent target has no more messages outstanding than its share. Messages for another target are sent
 // immediately. Messages that wait for the silent target are given back at the next judgement.
@@ -71,15 +71,15 @@ func TestShareOfGroups(t *testing.T) {
 		size    int
 		want    int
 	}{
-		"one subject":                  {"s.x", none, 1, DefaultWindow / 8},
-		"one subject, large":           {"s.x", none, 32 << 10, DefaultWindowBytes / 8 / (32 << 10)},
-		"larger than the share":        {"s.x", none, DefaultWindowBytes, 1},
-		"subjects of a stream":         {"s.%d.x", stored, 1, DefaultWindow / 8},
-		"large, of a stream":           {"s.%d.x", stored, 32 << 10, DefaultWindowBytes / 8 / (32 << 10)},
-		"subjects of two first tokens": {"s.x.%d", none, 1, DefaultWindow / 8},
-		"subjects of one first token":  {"s.%d", none, 1, DefaultWindow / 4},
-		"with more tokens":             {"s.%d.x", none, 1, DefaultWindow / 4},
-		"large, of one first token":    {"s.%d", none, 32 << 10, DefaultWindowBytes / 4 / (32 << 10)},
+		"one subject":                  {"s.x", none, 1, defaultWindow / 8},
+		"one subject, large":           {"s.x", none, 32 << 10, defaultWindowBytes / 8 / (32 << 10)},
+		"larger than the share":        {"s.x", none, defaultWindowBytes, 1},
+		"subjects of a stream":         {"s.%d.x", stored, 1, defaultWindow / 8},
+		"large, of a stream":           {"s.%d.x", stored, 32 << 10, defaultWindowBytes / 8 / (32 << 10)},
+		"subjects of two first tokens": {"s.x.%d", none, 1, defaultWindow / 8},
+		"subjects of one first token":  {"s.%d", none, 1, defaultWindow / 4},
+		"with more tokens":             {"s.%d.x", none, 1, defaultWindow / 4},
+		"large, of one first token":    {"s.%d", none, 32 << 10, defaultWindowBytes / 4 / (32 << 10)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -123,7 +123,7 @@ func TestSilentLeaveRoom(t *testing.T) {
 				seen := k.subscribe("*.silent", nil)
 				results := &count{}
 				const targets = 20
-				window := min(DefaultWindow, DefaultWindowBytes/size)
+				window := min(defaultWindow, defaultWindowBytes/size)
 				want := 0
 				for i := range targets {
 					for range window / groupDivisor {

@@ -28,11 +28,12 @@ type kit struct {
 	js   jetstream.JetStream
 }
 
-func newKit(t testing.TB, s *natstest.Server) *kit {
+// newKit starts a deliverer. Opts are the options of its connection.
+func newKit(t testing.TB, s *natstest.Server, opts ...nats.Option) *kit {
 	t.Helper()
 	k := &kit{t: t, nc: s.Connect(nats.Name("others"))}
 	k.js = s.JetStream(k.nc)
-	own, control := s.Connect(nats.ReconnectBufSize(-1)), s.Connect()
+	own, control := s.Connect(append(opts, nats.ReconnectBufSize(-1))...), s.Connect()
 	box, err := acks.New(own, "_INBOX")
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestNothingOvertakesReady(t *testing.T) {
 			k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Data: data, Size: size}, done)
 		}
 		ignore := func(Result) {}
-		deliver(0, DefaultWindowBytes/groupDivisor, func(Result) { deliver(2, 1, ignore) })
+		deliver(0, defaultWindowBytes/groupDivisor, func(Result) { deliver(2, 1, ignore) })
 		deliver(1, 1, ignore)
 		synctest.Wait()
 		seen.check(t, "orders.x", 3)
@@ -147,7 +147,7 @@ func TestOrderOfEachTarget(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, uint64(i)))
 					delivering.Go(func() {
 						for n := range perTarget {
-							m := Message{Target: target, Data: strconv.AppendInt(nil, int64(n), 10), Size: rng.IntN(DefaultWindowBytes / 8)}
+							m := Message{Target: target, Data: strconv.AppendInt(nil, int64(n), 10), Size: rng.IntN(defaultWindowBytes / 8)}
 							k.Deliver(m, func(Result) { results.add() })
 							if rng.IntN(40) == 0 {
 								time.Sleep(time.Duration(rng.IntN(int(300 * time.Millisecond))))

@@ -67,7 +67,7 @@ func (g *group) markFull(now time.Time) {
 // stallEnd reports whether a delivery would wait too long in one of its groups. If so, it returns the time at which the
 // delivery should come again.
 func (gs *groups) stallEnd(dl *delivery) (retryAt time.Time, stalled bool) {
-	for g := dl.group; g != nil; g = g.parent {
+	for g := dl.first(); g != nil; g = dl.after(g) {
 		if g.stalls(dl) {
 			now := time.Now()
 			g.markFull(now)
@@ -78,7 +78,7 @@ func (gs *groups) stallEnd(dl *delivery) (retryAt time.Time, stalled bool) {
 }
 
 func (gs *groups) countAnswer(dl *delivery, now time.Time) {
-	for g := dl.group; g != nil; g = g.parent {
+	for g := dl.first(); g != nil; g = dl.after(g) {
 		if p := g.pressure; p != nil {
 			p.answers++
 			p.answersBytes += dl.Size

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// MaxRate is the maximum of a rate, in messages per second. It is above the throughput of a broker.
-const MaxRate = 1_000_000
+// maxRate is the maximum of a rate, in messages per second. It is above the throughput of a broker.
+const maxRate = 1_000_000
 
 // Rates are maximum numbers of messages per second, by patterns of targets. The first rule that matches a target
 // applies. [Limits] determines which messages share one rate.
@@ -19,25 +19,37 @@ type Rates message.Rules[int]
 
 // ParseRates parses rules such as "shop.mail=50,reports.*=5".
 func ParseRates(s string) (Rates, error) {
-	var rates Rates
+	rules, err := parseNumbers(s, "rate", "messages per second, as in shop.>=500")
+	if err != nil {
+		return nil, err
+	}
+	return Rates(rules), Rates(rules).Validate()
+}
+
+// Validate returns an error that names each rate that is less than 1 or more than maxRate, or nil.
+func (r Rates) Validate() error {
+	return validateNumbers(message.Rules[int](r), "rate", "messages per second", maxRate)
+}
+
+// parseNumbers parses rules of the form pattern=number. Want says in an error what the number means.
+func parseNumbers(s, name, want string) (rules message.Rules[int], err error) {
 	for _, word := range message.SplitList(s) {
 		pattern, text, ok := strings.Cut(word, "=")
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil {
-			return nil, fmt.Errorf("rate %q: want pattern=messages per second, as in shop.>=500", word)
+			return nil, fmt.Errorf("%s %q: want pattern=%s", name, word, want)
 		}
-		rates = append(rates, message.Rule[int]{Pattern: pattern, Value: n})
+		rules = append(rules, message.Rule[int]{Pattern: pattern, Value: n})
 	}
-	return rates, rates.Validate()
+	return rules, nil
 }
 
-// Validate returns an error that names each rate that is less than 1 or more than MaxRate, or nil.
-func (r Rates) Validate() error {
+// validateNumbers returns an error that names each rule whose number is not between 1 and most, or nil.
+func validateNumbers(rules message.Rules[int], name, unit string, most int) error {
 	var errs []error
-	for _, rule := range r {
-		if rule.Value < 1 || rule.Value > MaxRate {
-			errs = append(errs, fmt.Errorf("rate %d for %s: want 1 to %d messages per second",
-				rule.Value, rule.Pattern, MaxRate))
+	for _, rule := range rules {
+		if rule.Value < 1 || rule.Value > most {
+			errs = append(errs, fmt.Errorf("%s %d for %s: want 1 to %d %s", name, rule.Value, rule.Pattern, most, unit))
 		}
 	}
 	return errors.Join(errs...)
@@ -54,15 +66,21 @@ type Limits struct {
 // Bucket returns the bucket of a message, and the interval between two messages of the bucket. The interval is zero if
 // no rule matches: then the bucket has no rate.
 func (l Limits) Bucket(target, key string) (bucket string, interval time.Duration) {
+	bucket, perSecond := bucketOf(message.Rules[int](l.ByTarget), message.Rules[int](l.ByKey), target, key)
+	if perSecond > 0 {
+		interval = time.Second / time.Duration(perSecond)
+	}
+	return bucket, interval
+}
+
+// bucketOf returns the bucket of a message and the number of its rule, or the target and zero if no rule matches.
+func bucketOf(byTarget, byKey message.Rules[int], target, key string) (bucket string, number int) {
 	if key != "" {
-		for _, r := range l.ByKey {
+		for _, r := range byKey {
 			if message.Match(r.Pattern, target) {
-				return r.Pattern + " " + key, time.Second / time.Duration(r.Value) // no target has a space
+				return r.Pattern + " " + key, r.Value // no target has a space
 			}
 		}
 	}
-	if perSecond := message.Rules[int](l.ByTarget).Lookup(target, 0); perSecond > 0 {
-		interval = time.Second / time.Duration(perSecond)
-	}
-	return target, interval
+	return target, byTarget.Lookup(target, 0)
 }

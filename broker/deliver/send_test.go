@@ -149,7 +149,7 @@ func TestEndWithTheLastAnswer(t *testing.T) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
 		var first, second atomic.Int32
-		k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Size: DefaultWindowBytes / groupDivisor},
+		k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Size: defaultWindowBytes / groupDivisor},
 			func(Result) { first.Add(1); k.end() })
 		k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Size: 1}, func(Result) { second.Add(1) })
 		synctest.Wait()

@@ -1,6 +1,11 @@
 package deliver
 
-import "time"
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
 
 // snapshot is the state of the account's streams at one time. It does not change. A nil snapshot shows no stream.
 type snapshot struct {
@@ -38,7 +43,12 @@ func newSnapshot(
 			s.undescribedStreams = append(s.undescribedStreams, name)
 		}
 	}
-	for name, d := range s.descriptions {
+	// In the order of names, so that equal lists show the same stream on subjects that overlap because a description is
+	// out of date. A listed stream comes before a stream without a leader.
+	names := slices.Sorted(maps.Keys(s.descriptions))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(leaderless, a), rank(leaderless, b)) })
+	for _, name := range names {
+		d := s.descriptions[name]
 		ln := &listener{name: name, acks: !d.Config.NoAck}
 		if len(d.Config.Subjects) == 0 && d.Config.Mirror == nil && len(d.Config.Sources) == 0 {
 			s.filters.add(name, ln) // without subjects, a stream listens on its own name
@@ -48,6 +58,14 @@ func newSnapshot(
 		}
 	}
 	return s
+}
+
+// rank returns 1 for a stream without a leader, otherwise 0.
+func rank(leaderless []string, name string) int {
+	if slices.Contains(leaderless, name) {
+		return 1
+	}
+	return 0
 }
 
 func (s *snapshot) description(name string) (description, bool) {

@@ -35,3 +35,21 @@ func TestLeaderlessSnapshot(t *testing.T) {
 		t.Error("a nil snapshot has a stream")
 	}
 }
+
+// TestSnapshotIsStable: if the description of a stream without a leader overlaps with those of other streams, the
+// listener of a subject is the same in each snapshot: a stream with a leader, and of several the first by name.
+func TestSnapshotIsStable(t *testing.T) {
+	var listed []description
+	if err := json.Unmarshal([]byte(`[{"config":{"name":"A","subjects":["x.>"]}},
+		{"config":{"name":"D","subjects":["x.>"]}},
+		{"config":{"name":"C","subjects":["x.>"]}},{"config":{"name":"B","subjects":["x.>"]}}]`), &listed); err != nil {
+		t.Fatal(err)
+	}
+	first := newSnapshot(time.Now(), listed, nil, nil, nil)
+	for range 100 {
+		s := newSnapshot(time.Now(), listed[1:], []string{"A"}, first, nil)
+		if got := s.listener("x.y"); got.name != "B" {
+			t.Fatalf("the listener is %s, want B", got.name)
+		}
+	}
+}

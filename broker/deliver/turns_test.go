@@ -167,7 +167,7 @@ func TestTurnsOfKeys(t *testing.T) {
 	})
 }
 
-// TestTurnNames: the name of a turn has at most 32 characters, as in older brokers, and is parsed to the same turn.
+// TestTurnNames: the name of a turn has at most 32 characters, and is parsed to the same turn.
 func TestTurnNames(t *testing.T) {
 	ts := newTargets(Limits{}, nil)
 	for _, want := range []turn{{}, {at: 1, revision: 1}, {at: 10 * 366 * 24 * time.Hour, revision: 1 << 30}} {

@@ -47,7 +47,7 @@ func (sc *scene) change(stream string, edit func(*jetstream.StreamConfig)) {
 // provision creates the streams.
 func (sc *scene) provision() {
 	sc.t.Helper()
-	provision(sc.t, sc.server, sc.cfg)
+	provisionStreams(sc.t, sc.server, sc.cfg)
 }
 
 // createForeign creates a stream of another program.

@@ -77,14 +77,17 @@ var brokenServers = []diagnosis{
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
-	}}, "JetStream", Critical, "9 of at most 9 streams, and 1 are missing", "raise the account's max_streams to 10"},
+	}}, "JetStream", Critical, "streams: the broker needs 10, the limit is 9",
+		"raise max_streams of the account, or use fewer DELAY_LEVELS, fewer waits in DELAY_RETRY, DELAY_TIMERS=off, " +
+			"DELAY_JOURNAL=off"},
 	{situation{name: "the account has no more consumers", options: notEmbedded, set: func(sc *scene) {
 		sc.provision()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
 		sc.addConsumer("DELAY_5s")
 		sc.launch()
 		time.Sleep(20 * time.Second)
-	}}, "JetStream", Critical, "DELAY_5s has 1 consumers", "raise the account's max_consumers to 2"},
+	}}, "lanes", Critical, "consumer refused: create the consumer",
+		"raise max_consumers of the stream or the account, or remove other consumers"},
 }
 
 // TestDoctorOnServers: doctor reports that JetStream does not answer, or has no room.

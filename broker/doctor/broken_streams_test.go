@@ -44,20 +44,15 @@ var brokenStreams = []diagnosis{
 	}}, "streams", Critical, "1 of 9 are missing: DELAY_DEAD", runProvision},
 	{situation{name: "marks that cannot be read", set: func(sc *scene) {
 		sc.provision()
-		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
+		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.level"] = "soon" })
 		sc.launch() // this broker does not start
-	}}, "streams", Critical, `no broker serves DELAY_5s: metadata delaybroker.format is "one"`,
+	}}, "streams", Critical, "no broker serves DELAY_5s: metadata delaybroker.level: ",
 		"nats stream edit DELAY_5s, and restart the broker"},
 	{situation{name: "marks were lost", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
 	}}, "streams", Critical, "DELAY_5s has lost its metadata",
 		"restore its metadata, as printed by the command: delaybroker streams"},
-	{situation{name: "a stream of a newer format", set: func(sc *scene) {
-		sc.provision()
-		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
-		sc.serve()
-	}}, "streams", Critical, "DELAY_5s has a newer format, and no running broker can read it", "upgrade the brokers"},
 	{situation{name: "another program's stream has a name of the broker's", set: func(sc *scene) {
 		sc.createForeign("DELAY_5s", "something.>")
 	}}, "streams", Critical, "streams of another program have the names of the broker's streams: DELAY_5s",
@@ -77,7 +72,7 @@ var brokenStreams = []diagnosis{
 		sc.serve()
 		sc.create(jetstream.StreamConfig{Name: "PLAN", Subjects: []string{"plans.>"}, AllowMsgSchedules: true})
 	}}, "streams", Critical, "schedules on plans.> fire twice: from the broker, and from the stream PLAN",
-		"run delaybroker schedules import --stream PLAN, then remove plans.> from that stream"},
+		"remove plans.> from that stream: nats stream edit PLAN; the schedules stored in it still fire from there"},
 	{situation{name: "another stream on the subjects of schedules", set: func(sc *scene) {
 		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseScheduleRules("plans.>=orders.>", nil)
 		sc.serve()
@@ -114,7 +109,8 @@ var brokenStreams = []diagnosis{
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()
 		sc.cfg.Secrets = nil
-	}}, "seal", Critical, "messages are sealed since ", "set DELAY_SECRET to the other brokers' value"},
+	}}, "seal", Critical, "the streams keep no secret, and no secret is set",
+		"set DELAY_SECRET to the other brokers' value"},
 	{situation{name: "doctor has another secret", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()

@@ -1,12 +1,15 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker/stats"
 	"delaybroker/test/harness"
@@ -53,24 +56,32 @@ func TestDoctorOnBrokers(t *testing.T) {
 			sc.provision()
 		}}, "lanes", Critical, "no broker reads DELAY_7s",
 			"restart a broker: a broker does not read streams created after its start"},
-		{situation{name: "a broker that is configured as the only instance, beside another", set: func(sc *scene) {
+		{situation{name: "a series is paused after dead letters, which were removed", set: func(sc *scene) {
+			sc.cfg.Timers = true
 			sc.serve()
-			sc.cfg.MaxOwners = 0
+			c := harness.WrapConn(sc.t, sc.client)
+			header := []string{"Delay-Every", "1s", "Delay-Deliver", "stream", "Delay-Max-Attempts", "1"}
+			c.Publish("delaytimer.once.orders.x", "", append(header, "Delay-Rounds", "1", "Delay-Pause-After", "1")...)
+			c.Publish("delaytimer.k.orders.x", "", append(header, "Delay-Pause-After", "2")...)
+			c.Publish("delaytimer.by-hand.orders.x", "", "Delay-Every", "1h")
+			time.Sleep(3 * time.Second)
+			var answer struct{}
+			c.CallService(&answer, "delayctl.timer.pause.by-hand.orders.x", "")
+			c.Purge("DELAY_DEAD")
+		}}, "series", Warn, "paused after dead letters: k orders.x (paused after dead letters in a row (2): ",
+			"repair the target, then delaybroker schedules resume; schedules ls shows the reasons"},
+		{situation{name: "two brokers with different settings", set: func(sc *scene) {
 			sc.serve()
-		}}, "lanes", Critical, " both deliver from DELAY_1s, DELAY_5m, ",
-			"restart … with DELAY_MAX_OWNERS=3: it is configured as the only instance"},
-		{situation{name: "two brokers, each configured as the only instance", set: func(sc *scene) {
-			sc.cfg.MaxOwners = 0
+			sc.cfg.Attempts, sc.cfg.MaxDelay = 7, time.Hour
 			sc.serve()
-			sc.serve()
-		}}, "lanes", Critical, "each message of these lanes is delivered twice",
-			"restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"},
+		}}, "settings", Warn, ": DELAY_ATTEMPTS, DELAY_MAX_DELAY",
+			"give all instances the same settings, and restart those that differ"},
 		{situation{name: "two brokers with different secrets", set: func(sc *scene) {
 			sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 			sc.serve()
 			sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
 			sc.serve()
-		}}, "lanes", Critical, "each message of these lanes is delivered twice",
+		}}, "lanes", Critical, " are both active, so each message is delivered twice",
 			"set the same DELAY_SECRET for both: each rejects the other's seals"},
 		{situation{name: "a broker that may not read", rights: natstest.DenyPublish("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
 			set: func(sc *scene) {
@@ -117,6 +128,32 @@ func TestDoctorOnTargets(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 			}}, "targets", Warn, "shop.mail has been failing for ",
 			"grant the broker's user permission to publish to shop.mail"},
+		{situation{name: "a service that answers with an error", set: func(sc *scene) {
+			mail := &micro.EndpointConfig{
+				Subject: "shop.mail", Handler: micro.HandlerFunc(func(r micro.Request) { _ = r.Error("500", "down", nil) }),
+			}
+			if _, err := micro.AddService(sc.client, micro.Config{
+				Name: "mail", Version: "1.0.0", Endpoint: mail,
+			}); err != nil {
+				sc.t.Fatal(err)
+			}
+			sc.serve()
+			sc.publish(500, "delay.1s.shop.mail", "Delay-Deliver", "request")
+			time.Sleep(2 * time.Minute)
+		}}, "targets", Warn, "with 500 waiting, attempt 5 of 20: the service says 500 down",
+			"correct the cause at shop.mail, or pause it: delaybroker pause shop.mail"},
+		{situation{name: "a target whose stream is full, and twenty targets without a listener", set: func(sc *scene) {
+			sc.create(jetstream.StreamConfig{Name: "SHOP", Subjects: []string{"shop.mail"}, MaxMsgs: 1,
+				Discard: jetstream.DiscardNew})
+			sc.serve()
+			sc.publish(31, "delay.1s.shop.mail")
+			for n := range 20 {
+				sc.publish(1, fmt.Sprintf("delay.1s.orders.%d", n))
+			}
+			time.Sleep(2 * time.Minute)
+		}}, "targets", Warn,
+			"21 targets refuse 50 messages, most: shop.mail (30 for 1m31s): maximum messages exceeded (10077)",
+			"read the reasons: delaybroker retrying"},
 		{situation{name: "a storm of dead letters", set: func(sc *scene) {
 			sc.serve()
 			sc.publish(400, "delayin.500d.orders.x")

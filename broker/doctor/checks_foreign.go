@@ -18,7 +18,7 @@ func (f Facts) checkForeign() []Finding {
 		want, _ := streams.SpecOf(f.want, stream)
 		switch _, found := streams.SpecOf(f.Found, stream); {
 		case found: // a stream of the broker; checkState reports invalid metadata
-		case overlap(f.Infos[stream].Config.Subjects, want.Subjects) != "":
+		case message.FirstOverlap(f.Infos[stream].Config.Subjects, want.Subjects) != "":
 			findings = append(findings, finding(Critical, "restore its metadata, as printed by the command: delaybroker streams",
 				"%s has lost its metadata, so no broker can start", stream)...)
 		default:
@@ -35,7 +35,7 @@ func (f Facts) checkForeign() []Finding {
 			continue
 		}
 		for _, s := range f.want {
-			if subject := overlap(f.Infos[stream].Config.Subjects, s.Subjects); subject != "" {
+			if subject := message.FirstOverlap(f.Infos[stream].Config.Subjects, s.Subjects); subject != "" {
 				findings = append(findings, finding(Critical, "remove the subject from that stream: nats stream edit "+stream,
 					"the stream %s listens on %s, and stores messages meant for %s", stream, subject, s.Stream)...)
 				break
@@ -43,16 +43,6 @@ func (f Facts) checkForeign() []Finding {
 		}
 	}
 	return findings
-}
-
-// overlap returns the first subject that overlaps with a subject in others, or "".
-func overlap(subjects, others []string) string {
-	for _, subject := range subjects {
-		if slices.ContainsFunc(others, func(other string) bool { return message.Overlap(subject, other) }) {
-			return subject
-		}
-	}
-	return ""
 }
 
 // checkMapping looks for a subject mapping of the account that moves clients' messages to other subjects.
@@ -74,12 +64,13 @@ func (f Facts) checkSchedules() []Finding {
 	var findings []Finding
 	for _, stream := range slices.Sorted(maps.Keys(f.Infos)) {
 		cfg := f.Infos[stream].Config
-		subject := overlap(cfg.Subjects, f.Config.Schedules.Subjects())
+		subject := message.FirstOverlap(cfg.Subjects, f.Config.Schedules.Subjects())
 		switch {
 		case subject == "":
 		case cfg.AllowMsgSchedules:
 			findings = append(findings, finding(Critical,
-				"run delaybroker schedules import --stream "+stream+", then remove "+subject+" from that stream",
+				"remove "+subject+" from that stream: nats stream edit "+stream+
+					"; the schedules stored in it still fire from there",
 				"schedules on %s fire twice: from the broker, and from the stream %s", subject, stream)...)
 		default:
 			findings = append(findings, finding(Critical, "remove the subject from that stream: nats stream edit "+stream,

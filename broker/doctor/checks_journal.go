@@ -23,7 +23,8 @@ func checkJournal(f Facts) []Finding {
 		limit = fmt.Sprintf(" of %d", info.Config.MaxBytes)
 	}
 	var findings []Finding
-	running, withoutJournal := f.instances.Names(func(stats.Answer) bool { return true }), f.instances.WithoutJournal()
+	running := f.instances.Names(func(stats.InstanceStatus) bool { return true })
+	withoutJournal := f.instances.WithoutJournal()
 	switch {
 	case len(running) > 0 && len(withoutJournal) == len(running):
 		findings = finding(Fine, "nats stream rm "+stream+", or wait until the stream is empty",

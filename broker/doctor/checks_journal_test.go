@@ -16,7 +16,7 @@ import (
 
 func TestCheckJournal(t *testing.T) {
 	now := time.Now()
-	facts := func(bytes uint64, age time.Duration, answers ...stats.Answer) Facts {
+	facts := func(bytes uint64, age time.Duration, answers ...stats.InstanceStatus) Facts {
 		info := &jetstream.StreamInfo{TimeStamp: now}
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
 		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-age)
@@ -27,7 +27,7 @@ func TestCheckJournal(t *testing.T) {
 		f.instances.Answers = answers
 		return f
 	}
-	withJournal, noJournal := stats.Answer{Instance: "a", Journal: true}, stats.Answer{Instance: "b"}
+	withJournal, noJournal := stats.InstanceStatus{Instance: "a", Journal: true}, stats.InstanceStatus{Instance: "b"}
 	for _, test := range []struct {
 		name  string
 		facts Facts
@@ -58,7 +58,7 @@ func TestJournalIsNoDrift(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "1s 5s")
 		cfg.Journal = 24 * time.Hour
-		provision(t, s, cfg)
+		provisionStreams(t, s, cfg)
 		for _, journal := range []time.Duration{24 * time.Hour, 0} {
 			cfg.Journal = journal
 			f := Gather(t.Context(), harness.InspectAs(t, s, cfg, ""), Host{}, nil)

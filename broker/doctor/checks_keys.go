@@ -2,7 +2,8 @@ package doctor
 
 import (
 	"fmt"
-	"strconv"
+
+	"github.com/dustin/go-humanize/english"
 
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
@@ -39,16 +40,18 @@ func keyFinding(key, id string, counts []sealCount) []Finding {
 			return finding(Warn, "run doctor as a user who may create consumers on the streams of the brokers",
 				"cannot count the messages sealed with %s, so keep it in DELAY_SECRET: %v", key, s.err)
 		}
-		n := strconv.FormatUint(s.byKey[id], 10)
+		more := ""
 		if s.truncated {
-			n += " or more"
+			more = " or more"
 		}
-		if n != "0" {
-			sealed = append(sealed, fmt.Sprintf("%s %s of %s%s", n, unit(s.kind), s.stream, removal(s.kind)))
+		if n := int(s.byKey[id]); n > 0 || s.truncated {
+			word := english.PluralWord(n, unit(s.kind), "")
+			sealed = append(sealed, fmt.Sprintf("%d%s %s of %s%s", n, more, word, s.stream, removal(s.kind)))
 		}
 	}
 	if len(sealed) == 0 {
-		return finding(Fine, "", "no message is sealed with %s any more; remove it from DELAY_SECRET", key)
+		return finding(Fine, "", "%s seals nothing: if it is new, put it first in DELAY_SECRET (step 2 of a rotation);"+
+			" if it is old, remove it (step 3)", key)
 	}
 	return finding(Fine, "", "keep %s in DELAY_SECRET: it is the key of %s", key, text.ShortList(sealed))
 }
@@ -56,13 +59,13 @@ func keyFinding(key, id string, counts []sealCount) []Finding {
 func unit(kind streams.Kind) string {
 	switch kind {
 	case streams.Timers:
-		return "entries"
+		return "entry"
 	case streams.Dead:
-		return "letters"
+		return "letter"
 	case streams.Journal:
-		return "batches"
+		return "batch"
 	}
-	return "messages"
+	return "message"
 }
 
 // removal returns the operator's action that empties a kind of stream, or "" if the brokers empty the stream.

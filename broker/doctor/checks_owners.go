@@ -22,11 +22,8 @@ func checkOwners(f Facts) []Finding {
 		return nil
 	}
 	var unread, stopped, unknown, late, newer []string
-	lanes := 0
+	lanes, cause, remedy := 0, "", "read the log of the owner; a restart does not help"
 	for _, l := range f.lanes.Lanes {
-		if l.State == inspect.Newer { // see checkState
-			continue
-		}
 		owner := l.Owner
 		if owner == "" && l.Error != "" && (l.State == inspect.Serving || l.State == inspect.Retiring) {
 			owner = inspect.OwnerUnknown // the server did not answer
@@ -39,13 +36,17 @@ func checkOwners(f Facts) []Finding {
 			unread = append(unread, l.Stream)
 		case inspect.OwnerStopped:
 			stopped = append(stopped, fmt.Sprintf("%s of %s", l.Stream, l.Instance))
+			if l.Fault != nil && cause == "" {
+				cause = text.Printable(fmt.Sprintf(": %s: %s", l.Fault.Cause, l.Fault.Detail), maxDetail)
+				remedy = text.Printable(l.Fault.Remedy, maxDetail)
+			}
 		case inspect.OwnerUnknown:
 			unknown = append(unknown, l.Stream)
 		}
 		if l.State == inspect.TooNew {
 			newer = append(newer, fmt.Sprintf("%s of %s", l.Stream, cmp.Or(l.Instance, "nobody")))
 		}
-		if l.Overdue >= lateWarn.Seconds() {
+		if l.Overdue >= lateWarn.Seconds() && owner != inspect.OwnerStopped {
 			late = append(late, fmt.Sprintf("%s by %s", l.Stream, text.Seconds(l.Overdue)))
 		}
 	}
@@ -60,10 +61,8 @@ func checkOwners(f Facts) []Finding {
 			"no broker reads %s", text.ShortList(unread))...)
 	}
 	if len(stopped) > 0 {
-		findings = append(findings, consequenceOf(finding(Critical,
-			"read the log of the owner; a restart does not help",
-			"lanes that their owner cannot read now: %s", text.ShortList(stopped)),
-			"JetStream", "streams", "storage", "rights")...)
+		findings = append(findings, consequenceOf(finding(Critical, remedy, "lanes that their owner cannot work now: %s%s",
+			text.ShortList(stopped), cause), "JetStream", "streams", "storage", "rights")...)
 	}
 	if len(newer) > 0 {
 		findings = append(findings, finding(Critical,
@@ -88,30 +87,18 @@ func checkOwners(f Facts) []Finding {
 		if len(unknown) > maxUnknown {
 			lanesText = fmt.Sprintf("%d of them", len(unknown))
 		}
-		detail += fmt.Sprintf("; the owner of %s is unknown: %s", lanesText, reason)
+		return finding(Skipped, operatorAdvice, "%s; the owner of %s is unknown: %s", detail, lanesText, reason)
 	}
 	return finding(Fine, "", "%s", detail)
 }
 
-// checkConflicts looks for two instances that deliver from the same lanes. Two instances divide the lanes between them
-// only if both are configured for several instances, and each accepts the seals of the other.
+// checkConflicts looks for two instances that deliver from the same lanes.
 func (f Facts) checkConflicts() []Finding {
 	first, second, lanes := f.instances.DoubleOwners()
 	if len(lanes) == 0 {
 		return nil
 	}
-	advice := "set the same DELAY_SECRET for both: each rejects the other's seals"
-	switch {
-	case first.SingleInstance && second.SingleInstance:
-		advice = "restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"
-	case first.SingleInstance || second.SingleInstance:
-		single := first
-		if second.SingleInstance {
-			single = second
-		}
-		advice = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",
-			text.Printable(single.Instance, maxDetail))
-	}
-	return finding(Critical, advice, "%s and %s both deliver from %s, so each message of these lanes is delivered twice",
-		text.Printable(first.Instance, maxDetail), text.Printable(second.Instance, maxDetail), text.ShortList(lanes))
+	return finding(Critical, "set the same DELAY_SECRET for both: each rejects the other's seals",
+		"%s and %s are both active, so each message is delivered twice",
+		text.Printable(first.Instance, maxDetail), text.Printable(second.Instance, maxDetail))
 }

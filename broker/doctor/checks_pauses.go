@@ -20,7 +20,7 @@ func checkPauses(f Facts) []Finding {
 	if f.Infos == nil || len(f.lanes.Paused) == 0 {
 		return nil
 	}
-	if old := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(old) > 0 {
+	if old := f.instances.Names(func(a stats.InstanceStatus) bool { return a.Pauses == nil }); len(old) > 0 {
 		return finding(Critical, "upgrade this broker, or stop it until all targets are resumed",
 			"a broker whose version ignores pauses delivers to paused targets: %s", text.ShortList(old))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/text"
 )
@@ -32,6 +32,9 @@ func checkConnection(f Facts) []Finding {
 	case errors.Is(f.ConnectErr, nats.ErrAuthorization):
 		return finding(Critical, cmp.Or(f.Host.LoginSetting, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
 			"%v", f.ConnectErr)
+	case errors.Is(f.ConnectErr, os.ErrDeadlineExceeded):
+		return finding(Critical, "start the server, or set NATS_URL to its address; if it begins connections with TLS "+
+			"(handshake_first), set NATS_TLS_FIRST=on; the other checks need a connection", "%v", f.ConnectErr)
 	case f.ConnectErr != nil:
 		return finding(Critical, "start the server, or set NATS_URL to its address; the other checks need a connection",
 			"%v", f.ConnectErr)
@@ -70,7 +73,7 @@ func checkReady(f Facts) []Finding {
 		if ready = ready && c.OK; c.OK || slices.Contains(embeddedStorage, c.Name) {
 			continue
 		}
-		advice := cmp.Or(readyAdvice[c.Name], "read the log of that broker")
+		advice := cmp.Or(text.Printable(c.Remedy, maxDetail), readyAdvice[c.Name], "read the log of that broker")
 		findings = append(findings, consequenceOf(finding(Critical, advice,
 			"the broker at %s is not ready: %s", p.URL, text.Printable(c.Name+": "+c.Detail, maxDetail)),
 			detailedChecks[c.Name]...)...)
@@ -89,17 +92,16 @@ var detailedChecks = map[string][]string{
 
 // readyAdvice has the advice for failed checks of /readyz, by the name of the check.
 var readyAdvice = map[string]string{
-	"nats":    "start the server, or correct the user that it rejects; the broker then connects again",
 	"serving": "wait until the broker has stopped",
 }
 
 // embeddedStorage lists the checks of /readyz that checkStorage reports.
 var embeddedStorage = []string{"disk", "store"}
 
-// failure returns the detail of the named check of the probe if the check failed, or "".
-func (p Probe) failure(name string) string {
+// detail returns the detail of the named check of the probe if its outcome is ok, or "".
+func (p Probe) detail(name string, ok bool) string {
 	for _, c := range p.Checks {
-		if c.Name == name && !c.OK {
+		if c.Name == name && c.OK == ok {
 			return text.Printable(c.Detail, maxDetail)
 		}
 	}
@@ -111,16 +113,39 @@ func checkSettings(f Facts) []Finding {
 	for _, name := range f.Host.UnknownSettings {
 		findings = append(findings, finding(Warn, "correct the name, or remove the variable", "%s", name)...)
 	}
+	return append(findings, f.checkEqualSettings()...)
+}
+
+// checkEqualSettings looks for instances with other settings than the active one, or than the first if none is active.
+func (f Facts) checkEqualSettings() []Finding {
+	all := f.instances.ProvenAnswers
+	if len(all) < 2 {
+		return nil
+	}
+	model := all[max(0, slices.IndexFunc(all, func(a stats.InstanceStatus) bool { return len(a.Lanes) > 0 }))]
+	var findings []Finding
+	for _, a := range all {
+		var names []string
+		for name, digest := range a.Settings { // another version may have other settings
+			if wanted, ok := model.Settings[name]; ok && wanted != digest {
+				names = append(names, text.Printable(name, maxDetail))
+			}
+		}
+		if slices.Sort(names); len(names) > 0 {
+			findings = append(findings, finding(Warn, "give all instances the same settings, and restart those that differ",
+				"%s differs from %s: %s", text.Printable(a.Instance, maxDetail), text.Printable(model.Instance, maxDetail),
+				text.ShortList(names))...)
+		}
+	}
 	return findings
 }
 
 func checkServer(f Facts) []Finding {
-	switch {
-	case f.ConnectErr != nil:
+	if f.ConnectErr != nil {
 		return nil
-	case isVulnerable(f.version):
-		return finding(Warn, "upgrade to 2.12.12, 2.14.3 or later",
-			"nats-server %s has known vulnerabilities, some in the permissions that separate tenants", f.version)
+	}
+	if weakness := serverWeakness(f.version); weakness != "" {
+		return finding(Warn, "upgrade to "+recommendedServers, "nats-server %s %s", f.version, weakness)
 	}
 	detail := fmt.Sprintf("nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
 	instances, formats, releases := versions(f.instances.ProvenAnswers)
@@ -141,21 +166,19 @@ func checkServer(f Facts) []Finding {
 }
 
 func (f Facts) unprovenInstances() []string {
-	return f.instances.Names(func(a stats.Answer) bool {
-		return !slices.ContainsFunc(f.instances.ProvenAnswers, func(p stats.Answer) bool { return p.Instance == a.Instance })
+	return f.instances.Names(func(a stats.InstanceStatus) bool {
+		return !slices.ContainsFunc(f.instances.ProvenAnswers,
+			func(p stats.InstanceStatus) bool { return p.Instance == a.Instance })
 	})
 }
 
 // versions returns the names of the instances with their versions, and the numbers of distinct formats of messages and
 // of distinct versions.
-func versions(answers []stats.Answer) (names []string, formats, releases int) {
+func versions(answers []stats.InstanceStatus) (names []string, formats, releases int) {
 	allFormats, allVersions := make(map[int]bool), make(map[string]bool)
 	for _, a := range answers {
-		name := text.Printable(a.Instance, maxDetail) + " an older version"
-		if a.Format > 0 {
-			name = text.Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), maxDetail)
-		}
-		names = append(names, name)
+		names = append(names,
+			text.Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), maxDetail))
 		allFormats[a.Format], allVersions[a.Version] = true, true
 	}
 	return names, len(allFormats), len(allVersions)
@@ -181,26 +204,19 @@ func checkJetStream(f Facts) []Finding {
 		return finding(Critical, "start the missing servers: JetStream has no leader",
 			"JetStream does not answer: %v", f.accountErr)
 	}
-	missing := len(f.missingStreams())
-	limits := f.account.Limits
-	switch {
-	case f.Infos != nil && limits.MaxStreams > 0 && missing > 0 && f.account.Streams+missing > limits.MaxStreams:
-		return finding(Critical, fmt.Sprintf("raise the account's max_streams to %d", f.account.Streams+missing),
-			"the account has %d of at most %d streams, and %d are missing", f.account.Streams, limits.MaxStreams, missing)
-	case f.Infos != nil && limits.MaxBytesRequired && missing > 0:
-		return finding(Warn, "create the streams with max_bytes: see delaybroker streams",
-			"the account requires max_bytes for every stream")
-	}
-	for _, l := range f.lanes.Lanes {
-		if l.Owner == inspect.OwnerStopped && limits.MaxConsumers > 0 && l.Info.State.Consumers >= limits.MaxConsumers {
-			return finding(Critical, fmt.Sprintf("raise the account's max_consumers to %d", limits.MaxConsumers+1),
-				"%s has %d consumers, the account's maximum for a stream, and its owner needs another", l.Stream,
-				l.Info.State.Consumers)
+	var unfit []Finding
+	for _, n := range f.needs {
+		if !n.Fits && !strings.HasPrefix(n.What, "subjects of ") { // see checkForeign
+			unfit = append(unfit, finding(Critical, n.Setting, "%s: the broker needs %s, the limit is %s", n.What, n.Need,
+				n.Limit)...)
 		}
 	}
+	if unfit != nil {
+		return unfit
+	}
 	limit := "none"
-	if limits.MaxStreams > 0 {
-		limit = strconv.Itoa(limits.MaxStreams)
+	if n := f.account.Limits.MaxStreams; n > 0 {
+		limit = strconv.Itoa(n)
 	}
 	return finding(Fine, "", "%d streams, limit %s", f.account.Streams, limit)
 }

@@ -14,10 +14,6 @@ import (
 	"delaybroker/broker/text"
 )
 
-// provisionAdvice is the advice for streams whose metadata lacks a secret, or the time from which seals are required.
-const provisionAdvice = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, " +
-	"as a user who may edit the streams"
-
 func checkStreams(f Facts) []Finding {
 	switch {
 	case errors.Is(f.findErr, nats.ErrPermissionViolation):
@@ -43,6 +39,10 @@ func checkStreams(f Facts) []Finding {
 		findings = append(findings, finding(Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
 			"%s", s)...)
 	}
+	for _, name := range streams.Copies(f.Infos) {
+		findings = append(findings, finding(Warn, streams.CopyAdvice(name),
+			"%s is a copy of one of a broker's streams: no broker reads its messages", name)...)
+	}
 	for _, l := range f.lanes.Lanes {
 		findings = append(findings, f.checkState(l)...)
 	}
@@ -64,11 +64,6 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 	case inspect.Broken:
 		return finding(Critical, "nats stream edit "+l.Stream+", and restart the broker",
 			"no broker serves %s: %s", l.Stream, l.Error)
-	case inspect.Newer:
-		if l.Owner != inspect.NoOwner {
-			return nil // an upgrade may be running: a newer broker may read the stream
-		}
-		return finding(Critical, "upgrade the brokers", "%s has a newer format, and no running broker can read it", l.Stream)
 	case inspect.Silent:
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
 			return nil // see checkRights
@@ -85,7 +80,7 @@ func checkDrift(f Facts) []Finding {
 	}
 	drift := streams.Compare(f.want, f.Infos).Drift
 	for _, s := range f.Found { // for the streams that are not in f.want, such as retiring levels
-		if _, wanted := streams.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.MarksErr == nil {
+		if _, wanted := streams.SpecOf(f.want, s.Stream); !wanted && s.MarksErr == nil {
 			drift = append(drift, s.Drift(f.Infos[s.Stream].Config)...)
 		}
 	}
@@ -114,7 +109,7 @@ func checkDrift(f Facts) []Finding {
 	return findings
 }
 
-// checkSeal checks the secrets of the seals, and whether a seal is required.
+// checkSeal checks the secrets of the seals.
 func checkSeal(f Facts) []Finding {
 	if len(f.Found) == 0 {
 		return nil
@@ -125,31 +120,23 @@ func checkSeal(f Facts) []Finding {
 				"the messages in %s are sealed with a secret that is not set here", l.Stream)
 		}
 	}
-	secrets, since := streams.Secrets(f.Found)
-	secret := "DELAY_SECRET"
-	if len(f.Config.Secrets) == 0 {
-		secret = "the secret in the streams' metadata"
-	}
-	switch none := len(secrets)+len(f.Config.Secrets) == 0; {
-	case none && since.IsZero():
-		return finding(Warn, provisionAdvice,
-			"messages between lanes have no seal, so a client can forge them")
-	case none:
+	switch {
+	case len(f.Config.Secrets) > 0:
+		return finding(Fine, "", "messages are sealed with DELAY_SECRET")
+	case streams.SecretElsewhere(f.Found):
 		return finding(Critical, "set DELAY_SECRET to the other brokers' value",
-			"messages are sealed since %s, and no secret is set", text.Moment(since))
-	case since.IsZero():
-		return finding(Warn, provisionAdvice,
-			"messages are sealed with %s, and accepted without a seal: no stream has the time from which seals are required",
-			secret)
+			"the streams keep no secret, and no secret is set")
 	}
-	return finding(Fine, "", "messages are sealed with %s; a seal is required since %s",
-		secret, text.Moment(since))
+	return finding(Fine, "", "messages are sealed with the secret in the streams' metadata")
 }
 
 func checkDurability(f Facts) []Finding {
 	d := Durability{Clustered: f.clustered} // without Version: checkServer reports vulnerabilities
 	if f.serverName == EmbeddedName {
 		d.Sync = f.Host.Sync
+		if detail := f.Host.Probe.detail("durability", true); d.Sync == nil && detail != "" {
+			return finding(Fine, "", "%s", detail) // the sentence of the broker that embeds the server
+		}
 	}
 	for _, l := range f.lanes.Lanes {
 		if l.Info != nil {

@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
 )
 
 // laneIn returns a lane of a stream with the given configuration.
@@ -104,18 +105,54 @@ func excessiveMemory() Facts {
 	return f
 }
 
+// clusterOf returns the facts of two streams with three replicas. The replica on n2 was last seen some time ago, and is
+// some operations behind.
+func clusterOf(seen time.Duration, lag uint64, offline bool) Facts {
+	f := Facts{StreamList: inspect.StreamList{Infos: make(map[string]*jetstream.StreamInfo)}}
+	for _, name := range []string{"DELAY_1s", "DELAY_5s"} {
+		f.Found = append(f.Found, streams.Spec{Stream: name})
+		f.Infos[name] = &jetstream.StreamInfo{
+			Config: jetstream.StreamConfig{Name: name, Replicas: 3},
+			Cluster: &jetstream.ClusterInfo{Leader: "n1", Replicas: []*jetstream.PeerInfo{
+				{Name: "n2", Active: seen, Lag: lag, Offline: offline}, {Name: "n3", Current: true},
+			}},
+		}
+	}
+	return f
+}
+
+// embeddedDurability returns the facts of an embedded server whose broker reports its durability.
+func embeddedDurability() Facts {
+	f := viewWith(laneOn("DELAY_1s", 1))
+	f.serverName = EmbeddedName
+	f.Host.Probe.Checks = []stats.Check{{Name: "durability", OK: true,
+		Detail: "acknowledged means written to a file on this host, fsync every 1s"}}
+	return f
+}
+
+// operatorBeside returns the facts of a user who may do nothing with the streams, beside running brokers.
+func operatorBeside(brokers ...stats.InstanceStatus) Facts {
+	nothing := permissions{Publish: &rules{Deny: []string{"$JS.API.STREAM.>"}}}
+	return Facts{
+		connectionFacts: connectionFacts{apiPrefix: ownAPI, prefix: "delay", name: "operator",
+			user: &userInfo{User: "operator", Permissions: nothing}},
+		want:      []streams.Spec{{Stream: "DELAY_1s", Kind: streams.Level, Name: "1s"}},
+		instances: inspect.Instances{ProvenAnswers: brokers},
+	}
+}
+
 // checkCases are facts, each with the only finding of one check.
 var checkCases = []struct {
 	name  string
 	check func(Facts) []Finding
 	facts Facts
-	state Severity
+	state Severity // below Skipped for no finding
 	part  string
 }{
 	{"too old", checkServer, ofVersion("2.12.11"), Warn, "2.12.11"},
 	{"too old of its line", checkServer, ofVersion("2.14.2"), Warn, "2.14.2"},
-	{"old enough", checkServer, ofVersion("2.12.12"), Fine, ""},
-	{"new enough", checkServer, ofVersion("2.14.3"), Fine, ""},
+	{"answers below $JS", checkServer, ofVersion("2.14.9"), Warn, "below $JS"},
+	{"new enough", checkServer, ofVersion("2.14.10"), Fine, ""},
 
 	{"clocks agree", checkClocks, clockFacts(50*time.Millisecond, 80*time.Millisecond), Fine,
 		"equals the local clock, within 1ms"},
@@ -125,10 +162,10 @@ var checkCases = []struct {
 	{"perhaps ahead", checkClocks, clockFacts(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
 	{"far ahead", checkClocks, clockFacts(time.Minute, time.Second), Critical, "the clock of n2 is 1m ahead"},
 
-	{"account has room", checkStorage, accountOf(79, 100), Fine, ""},
+	{"account has room", checkStorage, accountOf(79, 100), Skipped, "no known limit is near"},
 	{"account fills", checkStorage, accountOf(80, 100), Warn, "80 of 100"},
 	{"account full", checkStorage, accountOf(98, 100), Critical, "98 of 100"},
-	{"no limit", checkStorage, accountOf(98, -1), Fine, ""},
+	{"no limit", checkStorage, accountOf(98, -1), Skipped, "no known limit is near"},
 	{"tier full", checkStorage, tierOf(100, 100), Critical, "R3 storage"},
 	{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
 
@@ -142,11 +179,33 @@ var checkCases = []struct {
 
 	{"an operator without a name", checkRights,
 		Facts{connectionFacts: connectionFacts{apiPrefix: ownAPI, prefix: "delay", user: new(userInfo)}}, Fine,
-		"this user may purge no lane, unlike a broker, and no broker sent a sealed answer; the user may use all commands"},
+		"this user may purge no lane, unlike a broker, and no broker reports its user; the user may use all commands"},
+	{"an operator beside a broker that does not report its user", checkRights,
+		operatorBeside(stats.InstanceStatus{Instance: "a"}),
+		Fine, "operator may purge no lane, unlike a broker, and no broker reports its user"},
+	{"an operator beside two brokers, of which one reports its user", checkRights,
+		operatorBeside(stats.InstanceStatus{Instance: "a"}, stats.InstanceStatus{Instance: "b", Users: []string{"delay"}}),
+		Fine, "operator differs from the running brokers' user (delay)"},
 
 	{"a stopped lane", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
 
+	{"the new secret after the old one", checkKeys, Facts{keys: []string{"OLD", "NEW"}}, Fine,
+		"key 2 (NEW) seals nothing: if it is new, put it first in DELAY_SECRET (step 2 of a rotation); if it is old, remove"},
+
 	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by at least 2 of 3 servers"},
+	{"current replicas", checkReplicas, clusterOf(0, 0, false), Fine, "the replicas of all 2 streams are current"},
+	{"a server that just elects", checkReplicas, clusterOf(2*time.Second, 0, false), Fine, "current"},
+	{"a server under load", checkReplicas, clusterOf(time.Millisecond, 300, false), Fine, "current"},
+	{"a killed server", checkReplicas, clusterOf(71*time.Second, 1433, false), Warn,
+		"on 2 of 2 streams, server n2 is gone for 1m11s: one more failure stops these lanes"},
+	{"a server that JetStream knows to be gone", checkReplicas, clusterOf(time.Second, 0, true), Warn,
+		"on 2 of 2 streams, server n2 is gone for 1s: one more"},
+	{"a server that catches up", checkReplicas, clusterOf(time.Second, 1433, false), Warn,
+		"on 2 of 2 streams, server n2 is 1433 operations behind: one more failure stops these lanes"},
+	{"one replica", checkReplicas, viewWith(laneOn("DELAY_1s", 1)), -2, ""},
+
+	{"the durability of an embedded server, by its broker", checkDurability, embeddedDurability(), Fine,
+		"written to a file on this host, fsync every 1s"},
 	{"some streams with one replica", checkDurability, viewWith(laneOn("", 3), laneOn("DELAY_1s", 1)), Warn, "DELAY_1s"},
 
 	{"an overdue lane", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
@@ -157,9 +216,12 @@ var checkCases = []struct {
 	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
 	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
 	{"max_bytes demanded", checkJetStream, Facts{
-		want: []streams.Spec{{Stream: "DELAY_1s"}}, StreamList: inspect.StreamList{Infos: map[string]*jetstream.StreamInfo{}},
-		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
-	}, Warn, "max_bytes"},
+		needs: provision.Fit([]streams.Spec{{Stream: "DELAY_1s"}}, nil, provision.Allowed{
+			Subscriptions: true,
+			Account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{
+				MaxBytesRequired: true, MaxStore: -1}}},
+		}),
+	}, Critical, "max_bytes of each stream: the broker needs 1 without, the limit is required"},
 
 	{"no limit of memory", checkMemory, unbounded, Fine, "no memory limit"},
 	{"GOMEMLIMIT unset", checkMemory, inContainer(math.MaxInt64), Fine, "460 MiB"},
@@ -172,6 +234,9 @@ var checkCases = []struct {
 func TestChecks(t *testing.T) {
 	for _, test := range checkCases {
 		got := test.check(test.facts)
+		if test.state < Skipped && got == nil {
+			continue
+		}
 		if len(got) != 1 || got[0].Severity != test.state || !strings.Contains(got[0].Detail, test.part) {
 			t.Errorf("%s: got %+v, want one finding, %s, with %q", test.name, got, test.state, test.part)
 			continue

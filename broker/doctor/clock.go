@@ -35,32 +35,12 @@ func (i gatherer) readClocks(ctx context.Context, v inspect.Lanes) []clockReadin
 			continue
 		}
 		leaders[leader] = true
-		if c, ok := i.readClock(ctx, l.Stream); ok {
-			c.leader = leader
-			clocks = append(clocks, c)
+		const attempts = 3
+		if offset, margin, err := i.Clock(ctx, l.Stream, attempts); err == nil {
+			clocks = append(clocks, clockReading{leader, offset, margin})
 		}
 	}
 	return clocks
-}
-
-// readClock requests the time from the leader of a stream several times, and returns the most exact reading: that of
-// the fastest answer. Ok is false if the leader does not answer.
-func (i gatherer) readClock(ctx context.Context, stream string) (best clockReading, ok bool) {
-	const attempts = 3
-	for range attempts {
-		_ = i.Ask(ctx, func(ctx context.Context) error { // the next request may succeed
-			sendTime := time.Now()
-			s, err := i.JetStream.Stream(ctx, stream)
-			if err != nil {
-				return err
-			}
-			if half := time.Since(sendTime) / 2; !ok || half < best.maxError {
-				best.offset, best.maxError, ok = s.CachedInfo().TimeStamp.Sub(sendTime.Add(half)), half, true
-			}
-			return nil
-		})
-	}
-	return best, ok
 }
 
 func checkClocks(f Facts) []Finding {

@@ -87,9 +87,9 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	}
 	add(Warn, evenReplicas, "nats stream edit <stream> --replicas 3",
 		"an even number of replicas tolerates no more failures than one replica less: %s")
-	if isVulnerable(d.Version) {
-		weaknesses = append(weaknesses, Weakness{Warn, "nats-server " + d.Version + " has known vulnerabilities",
-			"use 2.12.12, 2.14.3 or later"})
+	if weakness := serverWeakness(d.Version); weakness != "" {
+		weaknesses = append(weaknesses, Weakness{Warn, "nats-server " + d.Version + " " + weakness,
+			"upgrade to " + recommendedServers})
 	}
 	return d.meaning(minReplicas, maxReplicas, len(memory) > 0, len(async) > 0), weaknesses
 }

@@ -53,20 +53,20 @@ var durabilities = []struct {
 		"unknown: no stream was read", nil, Fine,
 	},
 	{
-		"embedded", Durability{Streams: oneReplica, Sync: &Sync{Every: time.Second}, Version: "2.15.2"},
-		"acknowledged means written to a file on this host, fsync every 1s (replicas 1, nats-server 2.15.2): " +
+		"embedded", Durability{Streams: oneReplica, Sync: &Sync{Every: time.Second}, Version: "2.15.3"},
+		"acknowledged means written to a file on this host, fsync every 1s (replicas 1, nats-server 2.15.3): " +
 			"a crash loses nothing; a power cut loses the messages since the last fsync; a failed disk loses all messages",
 		nil, Fine,
 	},
 	{
-		"embedded, always", Durability{Streams: oneReplica, Sync: &Sync{Always: true}, Version: "2.15.2"},
-		"acknowledged means on the disk of this host, fsync for every write (file, replicas 1, nats-server 2.15.2): " +
+		"embedded, always", Durability{Streams: oneReplica, Sync: &Sync{Always: true}, Version: "2.15.3"},
+		"acknowledged means on the disk of this host, fsync for every write (file, replicas 1, nats-server 2.15.3): " +
 			"a power cut loses nothing; a failed disk loses all messages",
 		nil, Fine,
 	},
 	{
-		"one server", Durability{Streams: oneReplica, Version: "2.15.2"},
-		"acknowledged means written to a file by one server (replicas 1, nats-server 2.15.2): " + keptByOne,
+		"one server", Durability{Streams: oneReplica, Version: "2.15.3"},
+		"acknowledged means written to a file by one server (replicas 1, nats-server 2.15.3): " + keptByOne,
 		[]string{"1 replica of DELAY_1s"}, Warn,
 	},
 	{
@@ -74,14 +74,14 @@ var durabilities = []struct {
 			Streams: []jetstream.StreamConfig{
 				stream("DELAY_1s", 1), stream("DELAY_2s", 1), stream("DELAY_3s", 1), stream("DELAY_5s", 1), stream("DELAY_7s", 1),
 			},
-			Version: "2.15.2",
+			Version: "2.15.3",
 		},
-		"acknowledged means written to a file by one server (replicas 1, nats-server 2.15.2): " + keptByOne,
+		"acknowledged means written to a file by one server (replicas 1, nats-server 2.15.3): " + keptByOne,
 		[]string{"1 replica of all 5 streams"}, Warn,
 	},
 	{
-		"three servers", Durability{Streams: threeReplicas(), Clustered: true, Version: "2.15.2"},
-		"acknowledged means written to a file by at least 2 of 3 servers (replicas 3, nats-server 2.15.2): " +
+		"three servers", Durability{Streams: threeReplicas(), Clustered: true, Version: "2.15.3"},
+		"acknowledged means written to a file by at least 2 of 3 servers (replicas 3, nats-server 2.15.3): " +
 			"the failure of 1 of 3 loses nothing; " + keptByMost,
 		nil, Fine,
 	},
@@ -122,7 +122,7 @@ var durabilities = []struct {
 		"old server", Durability{Streams: threeReplicas(), Clustered: true, Version: "2.14.2"},
 		"acknowledged means written to a file by at least 2 of 3 servers (replicas 3, nats-server 2.14.2): " +
 			"the failure of 1 of 3 loses nothing; " + keptByMost,
-		[]string{"nats-server 2.14.2 has known vulnerabilities"}, Warn,
+		[]string{"nats-server 2.14.2 has known vulnerabilities, some in the permissions that separate tenants"}, Warn,
 	},
 }
 

@@ -12,10 +12,12 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/config"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
 )
 
 const (
@@ -68,14 +70,18 @@ type Facts struct {
 	want       []streams.Spec
 	inspect.StreamList
 	findErr    error
+	needs      []provision.Need // of the limits; nil if the streams are unknown
 	instances  inspect.Instances
 	lanes      inspect.Lanes
-	retrying   []message.Request       // a sample of the messages in the retry lanes
+	retrying   inspect.RetryReport
+	retryErr   error
 	codes      map[message.Code]uint64 // number of dead letters by code
 	clocks     []clockReading
 	keys       []string    // ids of the keys; the first key seals
 	sealCounts []sealCount // nil if there is only one key
 	trial      trial
+
+	pausedSeries []string // the series that are paused after dead letters, with the reasons
 }
 
 // connectionFacts has the facts about the connection.
@@ -122,7 +128,8 @@ func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links 
 	var list inspect.StreamList
 	list, f.findErr = i.listSettled(ctx)
 	if f.findErr == nil {
-		f.StreamList = list
+		f.StreamList, f.needs = list, provision.Needs(
+			ctx, jsapi.Client{Conn: i.Conn, API: i.APIPrefix()}, f.account, f.want, list.Infos, false)
 		i.gatherLanes(ctx, &f, links)
 	}
 	f.refused = i.Refusals()
@@ -162,8 +169,14 @@ func (i gatherer) listSettled(ctx context.Context) (list inspect.StreamList, err
 
 func (i gatherer) gatherLanes(ctx context.Context, f *Facts, links []Link) {
 	f.lanes, f.instances = i.SettledLanes(ctx, f.StreamList)
-	i.sampleLanes(ctx, f)
+	f.retrying, f.retryErr = i.RetryingIn(ctx, f.lanes, inspect.RetryQuery{MaxRead: maxRetrying})
+	for _, l := range f.lanes.Lanes {
+		if l.Kind == streams.Dead && l.Info != nil && l.Pending > 0 && l.Info.State.NumSubjects <= maxSubjects {
+			f.codes = i.countCodes(ctx, l.Stream)
+		}
+	}
 	f.clocks = i.readClocks(ctx, f.lanes)
+	f.pausedSeries = i.listPausedSeries(ctx)
 	f.keys, f.sealCounts = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
 	// A trial needs the user of the write link, so doctor omits the trial if the write link has its own user.
 	isWriter := func(l Link) bool { return l.Name == "write" }

@@ -42,8 +42,9 @@ var checks = []struct {
 	{"connection", checkConnection}, {"ready", checkReady}, {"settings", checkSettings}, {"rights", checkRights},
 	{"versions", checkServer}, {"JetStream", checkJetStream}, {"streams", checkStreams}, {"drift", checkDrift},
 	{"seal", checkSeal}, {"seal", checkKeys}, {"storage", checkStorage}, {"lanes", checkOwners},
-	{"targets", checkTargets}, {"clock", checkClocks}, {"paused", checkPauses}, {"durability", checkDurability},
-	{"dead letters", checkDeadLetters}, {"memory", checkMemory}, {"journal", checkJournal},
+	{"targets", checkTargets}, {"clock", checkClocks}, {"paused", checkPauses}, {"series", checkSeries},
+	{"durability", checkDurability},
+	{"replicas", checkReplicas}, {"dead letters", checkDeadLetters}, {"memory", checkMemory}, {"journal", checkJournal},
 }
 
 // CheckNames returns the names of all checks, without duplicates.

@@ -63,7 +63,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 		switch s.Kind {
 		case streams.Owners:
 			ownersStream = append(ownersStream, s.Stream)
-			owners = append(owners, names.OwnersTable(), names.OwnersBeat()+"x", names.OwnersCall())
+			owners = append(owners, names.OwnersClaim(), names.OwnersCalls()+"x")
 			continue
 		case streams.Level:
 			hops = append(hops, names.Hop(s.Name, "x"))
@@ -160,10 +160,11 @@ func (f Facts) refusedCommands(names message.Names) []string {
 
 // refusedCalls returns the permission that the user lacks for calls between instances.
 func (f Facts) refusedCalls(names message.Names) []string {
-	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allows(names.OwnersCall()) {
+	calls := names.OwnersCalls() + "*"
+	if f.user.Permissions.Subscribe.allows(calls) {
 		return nil
 	}
-	return []string{"Subscription to " + names.OwnersCall()}
+	return []string{"Subscription to " + calls}
 }
 
 // refusedAnswers returns the permissions that the user lacks for answers to operators, and to requests about timers and
@@ -186,8 +187,10 @@ func (f Facts) refusedAnswers(names message.Names) []string {
 	return refusals
 }
 
-// patterns returns the subjects, with one pattern for subjects that differ only in their last token.
+// patterns returns the subjects, with one pattern for subjects that differ only in their last token. A request that was
+// refused twice counts once.
 func patterns(subjects []string) []string {
+	subjects = slices.Compact(slices.Sorted(slices.Values(subjects)))
 	count := make(map[string]int)
 	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }
 	for _, s := range subjects {

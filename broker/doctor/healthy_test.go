@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -36,22 +35,7 @@ var healthy = []situation{
 		time.Sleep(time.Minute)
 	}},
 	{name: "a standby instance", set: func(sc *scene) {
-		sc.cfg.MaxOwners = 1
 		sc.serve()
-		sc.serve()
-	}},
-	{name: "two instances that share the lanes", set: func(sc *scene) {
-		sc.serve()
-		sc.serve()
-		time.Sleep(time.Minute)
-	}},
-	{name: "two instances that hand over lanes", set: func(sc *scene) {
-		sc.serve()
-		sc.serve()
-		time.Sleep(5 * time.Second)
-	}},
-	{name: "a broker that is configured as the only instance", set: func(sc *scene) {
-		sc.cfg.MaxOwners = 0
 		sc.serve()
 	}},
 	{name: "just restarted", set: func(sc *scene) {
@@ -79,25 +63,6 @@ var healthy = []situation{
 		sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 		sc.publish(500, "delay.5m.orders.x")
 		time.Sleep(time.Minute)
-	}},
-	{name: "the only instance, which may not answer, with a full memory", rights: withoutStatus(), set: func(sc *scene) {
-		sc.cfg.HoldMessages, sc.cfg.MaxOwners = 16, 0
-		sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
-		sc.publish(500, "delay.5m.orders.x")
-		time.Sleep(time.Minute)
-	}},
-	{name: "a retry storm to one target", set: func(sc *scene) {
-		mail := &micro.EndpointConfig{
-			Subject: "shop.mail", Handler: micro.HandlerFunc(func(r micro.Request) { _ = r.Error("500", "down", nil) }),
-		}
-		if _, err := micro.AddService(sc.client, micro.Config{
-			Name: "mail", Version: "1.0.0", Endpoint: mail,
-		}); err != nil {
-			sc.t.Fatal(err)
-		}
-		sc.serve()
-		sc.publish(500, "delay.1s.shop.mail", "Delay-Deliver", "request")
-		time.Sleep(2 * time.Minute)
 	}},
 	{name: "a subscriber that is down for a deploy", set: func(sc *scene) {
 		sc.serve()
@@ -163,10 +128,6 @@ var healthy = []situation{
 		sc.serve()
 		sc.publish(20, "delay.5m.orders.x")
 	}},
-	{name: "a stream of a newer format, with a reader", set: func(sc *scene) {
-		sc.serve()
-		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
-	}},
 	{name: "a stream that was deleted and created again", set: func(sc *scene) {
 		sc.serve()
 		sc.remove("DELAY_5s")
@@ -205,7 +166,7 @@ func TestDoctorIsQuiet(t *testing.T) {
 	}
 }
 
-// withoutStatus returns the permissions of a broker that receives no requests for its status, as an older version does.
+// withoutStatus returns the permissions of a broker that receives no requests for its status.
 func withoutStatus() server.Permissions {
 	denied := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
 	return server.Permissions{Publish: denied, Subscribe: denied}

@@ -18,7 +18,7 @@ func withStreams(
 	t.Helper()
 	natstest.BubbleAs(t, rights, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "1s 5s")
-		provision(t, s, cfg)
+		provisionStreams(t, s, cfg)
 		f(t, s, cfg)
 	})
 }
@@ -31,7 +31,7 @@ func configOf(t *testing.T, ladder string) broker.Config {
 }
 
 // provision creates the streams of a configuration.
-func provision(t *testing.T, s *natstest.Server, cfg broker.Config) {
+func provisionStreams(t *testing.T, s *natstest.Server, cfg broker.Config) {
 	t.Helper()
 	if _, err := harness.InspectAs(t, s, cfg, "").Provision(t.Context(), false); err != nil {
 		t.Fatal(err)

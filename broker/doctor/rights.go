@@ -22,12 +22,13 @@ func checkRights(f Facts) []Finding {
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
 	grants := f.grants(names, links...)
-	if users := usersOf(f.instances.ProvenAnswers); f.isOtherUser(users) {
+	users := usersOf(f.instances.ProvenAnswers)
+	switch {
+	case f.isOtherUser(users):
 		return append(f.checkOtherUser(names, "differs from the running brokers' user ("+text.ShortList(users)+")"),
 			f.checkInstances()...)
-	}
-	if len(f.instances.ProvenAnswers) == 0 && f.isOperator(grants) {
-		return f.checkOtherUser(names, "may purge no lane, unlike a broker, and no broker sent a sealed answer")
+	case len(users) == 0 && f.isOperator(grants):
+		return f.checkOtherUser(names, "may purge no lane, unlike a broker, and no broker reports its user")
 	}
 	refusals, skipped := f.splitRefusals(names, grants)
 	var unanswerable []string
@@ -48,7 +49,8 @@ func checkRights(f Facts) []Finding {
 		findings = finding(Skipped, operatorAdvice,
 			"the server refused requests that only doctor sends: %s", text.ShortList(patterns(skipped)))
 	case f.user == nil:
-		findings = finding(Fine, "", "no request of doctor was refused; the server does not report the user's permissions")
+		findings = finding(Skipped, "grant the user $SYS.REQ.USER.INFO to check them",
+			"the server does not report the user's permissions; no request of doctor was refused")
 	default:
 		findings = finding(Fine, "", "the user has all permissions that the broker needs; targets not checked")
 	}
@@ -80,14 +82,10 @@ const maxRights = 600
 // operatorAdvice is the advice for requests of doctor that the server refused.
 const operatorAdvice = "run doctor as the operator, who may send these requests"
 
-// usersOf returns the users of the instances, without duplicates. It returns nil if an instance does not report its
-// user.
-func usersOf(answers []stats.Answer) []string {
+// usersOf returns the users of the instances that report them, without duplicates.
+func usersOf(answers []stats.InstanceStatus) []string {
 	var users []string
 	for _, a := range answers {
-		if len(a.Users) == 0 {
-			return nil
-		}
 		users = append(users, a.Users...)
 	}
 	slices.Sort(users)
@@ -187,8 +185,8 @@ func (f Facts) checkLinkRights(names message.Names, l linkUser) []Finding {
 	case l.err != nil:
 		return nil
 	case l.user == nil:
-		return finding(Fine, "",
-			"the permissions of the %s connection are unknown: grant its user $SYS.REQ.USER.INFO to check them", l.link)
+		return finding(Skipped, "grant its user $SYS.REQ.USER.INFO to check them",
+			"the permissions of the %s connection are unknown", l.link)
 	}
 	if refusals := l.user.Permissions.missingRights(f.grants(names, l.link), l.inbox); len(refusals) > 0 {
 		return finding(Critical, "grant the user of "+l.setting+" these subjects",

@@ -50,7 +50,7 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 		natstest.BubbleWith(t, opts, func(t *testing.T, server *natstest.Server) {
 			sc := &scene{t: t, server: server, cfg: configOf(t, "1s 5s 5m")}
 			sc.cfg.RetryLadder = harness.Ladder(t, "1s 30s")
-			sc.cfg.MaxOwners, sc.cfg.Provision = 3, true
+			sc.cfg.Provision = true
 			sc.host = Host{
 				Version: "1", Client: nats.Version, Memory: config.Memory{Runtime: config.NoLimit},
 				Sync: &Sync{Every: time.Second},

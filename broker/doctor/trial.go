@@ -65,11 +65,11 @@ func (i gatherer) try(ctx context.Context, f *Facts) trial {
 	return t
 }
 
-// writableLevel returns a configured level that this version can write, or "".
+// writableLevel returns a configured level whose stream exists, or "".
 func writableLevel(want, found []streams.Spec) (level string) {
 	for _, s := range found {
 		_, wanted := streams.SpecOf(want, s.Stream)
-		if wanted && s.Kind == streams.Level && s.Format <= streams.Format && s.MarksErr == nil {
+		if wanted && s.Kind == streams.Level && s.MarksErr == nil {
 			level = s.Name
 		}
 	}

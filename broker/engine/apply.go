@@ -50,8 +50,10 @@ func (w *worker) apply(f *flight, s step, m moment) {
 		w.awaitKey(f, m)
 	case awaitClose:
 		w.flights.closing = append(w.flights.closing, f)
+	case readCopy:
+		w.timers.copyQueue = append(w.timers.copyQueue, f) // the next pass reads the queue in batches
 	case examine:
-		w.examine(f, m)
+		w.askLeader(f)
 	case claim:
 		w.claim(f, m)
 	case decideAgain:
@@ -74,6 +76,9 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case fire:
 		w.fire(f, m)
 	case arrive:
+		if f.sent != nil && f.sent.kind == dead {
+			f.timer = w.timers.lane.Fail(f.timer, f.request, f.sent.problem.Sentence)
+		}
 		if f.timer != nil && f.timer.Arrived(destination(f.sent)) {
 			w.remove(f)
 			return
@@ -103,12 +108,12 @@ func destination(sent *publish) role.Destination {
 func (w *worker) end(f *flight) {
 	if f.timer != nil {
 		w.forgetTimer(f)
-		w.endAlarm(f.timer)
+		f.timer.End()
 	}
 	w.flights.end(f)
 	// If the message was moved to another lane to wait for a send time, it must be deleted from this lane soon: after a
 	// crash, it would be moved again, and reserve another send time.
-	if f.sent != nil && f.sent.kind == hop && (f.request.Reservation != "" || w.plan.isHome(f.sent.level, f.request)) {
+	if f.sent != nil && f.sent.kind == hop && f.request.Reservation != "" {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
 		w.reading.cursor.Done(f.mark)

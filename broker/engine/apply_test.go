@@ -58,11 +58,11 @@ func TestArrivalEndsFlight(t *testing.T) {
 		}, 0},
 		{"duplicate, and ours", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
-			checked{f, true, nil}.handle(w, m)
+			checked{f, "", true, nil}.handle(w, m)
 		}, 1},
 		{"duplicate, and not read", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
-			checked{f, false, acks.ErrTimeout}.handle(w, m)
+			checked{f, "", false, acks.ErrTimeout}.handle(w, m)
 		}, 0},
 	} {
 		w := tenSecondWorker(t, now)
@@ -191,12 +191,12 @@ func TestDeliveryTimeUsesItsProof(t *testing.T) {
 	f := inFlight(w, now)
 	w.fire(f, w.moment(now))
 	later := now.Add(time.Second)
-	slow := leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}
+	slow := leader.Reading{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}
 	w.clock.Record(slow)
 	to.done(deliver.Result{Outcome: deliver.Delivered, Time: now.Add(time.Microsecond)})
 	var at time.Time
 	w.engine.Settings.Ended = func(e config.Ended) { at = e.At }
-	w.mail.Take()[0].handle(w, w.moment(later))
+	w.mail.take()[0].handle(w, w.moment(later))
 	if late := at.Sub(f.request.Due.Round(0)); late != time.Microsecond {
 		t.Errorf("delivered %s after it was due, want 1µs", late)
 	}

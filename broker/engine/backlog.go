@@ -24,8 +24,7 @@ const (
 //     stored in the lane at least the lane's delay, less the lookahead, before it is due. So if the latest message that
 //     was read was stored at t, every message that is due before t plus the delay, less the lookahead, has been read.
 //     Only such messages are sent, unless the memory is full. The order does not hold for messages from a crowded
-//     intake (holdOrSpill), messages that were due when they moved to their home (rates.go), and messages whose wait in
-//     a retry lane is shorter than the lane's delay (deferStep).
+//     intake (holdOrSpill), and messages whose wait in a retry lane is shorter than the lane's delay (deferStep).
 //   - A lane without a delay, such as the intake, may have messages with any due times, in any order. Only the messages
 //     that the worker reads before it sends the first message are in order. These are as many as fit into memory
 //     (Config.HoldMessages and HoldBytes), and as the worker reads within backlogWait.
@@ -69,7 +68,7 @@ func (b *backlog) ordered() bool { return b.member != nil }
 // order with other lanes.
 func (b *backlog) holdBack() {
 	if !b.open {
-		b.become(backlog{open: true, member: b.watermark.Join(b.wake)})
+		b.become(backlog{open: true, member: b.watermark.join(b.wake)})
 	}
 	b.waitStart = time.Time{}
 }
@@ -116,7 +115,7 @@ func (b *backlog) sendable(
 		b.end()
 		return now, forever
 	case timedOut:
-		b.member.Leave()
+		b.member.leave()
 		b.member, b.waitStart = nil, local
 	}
 	switch complete, known := r.completeUntil(); {
@@ -130,7 +129,7 @@ func (b *backlog) sendable(
 		if ok && first.Before(mark) {
 			mark = first
 		}
-		if limit := b.member.Advance(mark); limit.Before(until) {
+		if limit := b.member.advance(mark); limit.Before(until) {
 			until = limit
 		}
 	}
@@ -164,7 +163,7 @@ func (b *backlog) recordSend() { b.fullSince = time.Time{} }
 
 func (b *backlog) end() {
 	if b.ordered() {
-		b.member.Leave()
+		b.member.leave()
 	}
 	b.become(backlog{})
 }

@@ -52,7 +52,8 @@ type budget struct {
 	accounts []*account
 }
 
-// newBudget returns a budget that divides total bytes among a number of lanes.
+// newBudget returns a budget that divides total bytes among a number of lanes. The stream of paused messages counts as
+// maxDrains lanes.
 func newBudget(total, lanes int) *budget {
 	lanes = max(lanes, 1)
 	buffer := max(min(total/readersShare/lanes/readerParts, maxBuffer, maxRequested/2/lanes), minBuffer)
@@ -66,7 +67,7 @@ func newBudget(total, lanes int) *budget {
 // Window returns the maximum number of messages, and of their bytes, that may be on their way to targets: half of what
 // one lane can hold. The arguments are the settings of the instance, and its number of lanes.
 func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
-	bytes = newBudget(holdBytes, lanes).Max() / 2
+	bytes = newBudget(holdBytes, lanes+maxDrains-1).Max() / 2
 	return min(holdMessages, bytes/flightOverhead), bytes // a lane holds at most twice holdMessages
 }
 
@@ -94,9 +95,9 @@ func (b *budget) Open(share float64) *account {
 	return a
 }
 
-// OnRoom sets the function that wakes the lane when memory has become free. It must be called before the first call of
-// Room.
-func (a *account) OnRoom(wake func()) { a.wake = wake }
+// onRoom sets the function that wakes the lane when memory has become free. It must be called before the first call of
+// room.
+func (a *account) onRoom(wake func()) { a.wake = wake }
 
 // Close returns all bytes of the lane to the budget.
 func (a *account) Close() {
@@ -118,10 +119,10 @@ func (a *account) Set(used int64) {
 	}
 }
 
-// Room reports whether the lane may take another message: it has more than the given number of bytes left. If Room
+// room reports whether the lane may take another message: it has more than the given number of bytes left. If room
 // returns false, the budget wakes the lane after other lanes have returned bytes. Bytes that only the lane itself
 // returns need not wake it.
-func (a *account) Room(free int64) bool {
+func (a *account) room(free int64) bool {
 	if a.fits(free) {
 		return true
 	}
@@ -130,16 +131,16 @@ func (a *account) Room(free int64) bool {
 	return a.fits(free) // other lanes may have returned bytes before waiting was set
 }
 
-func (a *account) fits(free int64) bool { return a.used+free < a.Limit() }
+func (a *account) fits(free int64) bool { return a.used+free < a.limit() }
 
-// Limit returns the number of bytes that the lane can hold if the other lanes hold as many as they do now.
-func (a *account) Limit() int64 {
+// limit returns the number of bytes that the lane can hold if the other lanes hold as many as they do now.
+func (a *account) limit() int64 {
 	ownShared := max(0, a.used-a.budget.reserved) // shared bytes that this lane uses
 	return a.budget.reserved + portion(max(0, ownShared+a.budget.shared-a.budget.sharedUsed.Load()), a.share)
 }
 
-// HalfUsed reports whether the lane holds more than half of its Limit.
-func (a *account) HalfUsed() bool { return a.used > a.Limit()/2 }
+// halfUsed reports whether the lane holds more than half of its limit.
+func (a *account) halfUsed() bool { return a.used > a.limit()/2 }
 
 // wakeBelow ensures that the waiting lanes are woken when the shared bytes in use fall to used less 1/wakeShare of all
 // shared bytes.

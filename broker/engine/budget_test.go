@@ -10,27 +10,27 @@ func TestBudget(t *testing.T) {
 	var accounts []*account
 	for i := range lanes {
 		a := b.Open(freeShare)
-		a.OnRoom(func() { woken[i]++ })
+		a.onRoom(func() { woken[i]++ })
 		accounts = append(accounts, a)
 	}
 	if all := b.shared + lanes*b.reserved; all != 48<<20 || b.reserved != 6<<20 {
 		t.Fatalf("lanes have %d each and share %d, want three quarters of 64 MiB, half of it evenly", b.reserved, b.shared)
 	}
 	greedy, modest := accounts[0], accounts[1]
-	if greedy.Set(int64(b.Max()) - 1); !greedy.Room(0) || !greedy.HalfUsed() {
+	if greedy.Set(int64(b.Max()) - 1); !greedy.room(0) || !greedy.halfUsed() {
 		t.Error("a byte of the lane's two thirds is free, and the lane has no room")
 	}
-	if greedy.Set(int64(b.Max())); greedy.Room(0) {
+	if greedy.Set(int64(b.Max())); greedy.room(0) {
 		t.Error("two thirds of the shared bytes are used, and the lane has room")
 	}
-	if modest.Set(b.reserved + b.shared/5); !modest.Room(0) {
+	if modest.Set(b.reserved + b.shared/5); !modest.room(0) {
 		t.Error("one lane holds all that it may hold, and another lane has no room for shared bytes")
 	}
 	greedy.Set(b.reserved + b.shared) // the last message was large
-	if modest.Set(b.reserved - 1); !modest.Room(0) {
+	if modest.Set(b.reserved - 1); !modest.room(0) {
 		t.Error("a lane has no room in its own part while another lane holds all shared bytes")
 	}
-	if modest.Set(b.reserved); modest.Room(0) || !modest.HalfUsed() {
+	if modest.Set(b.reserved); modest.room(0) || !modest.halfUsed() {
 		t.Error("the lane's own part and the shared bytes are used up, and the lane has room")
 	}
 	if greedy.Set(b.reserved + b.shared*63/64); woken[1] != 0 {
@@ -39,7 +39,7 @@ func TestBudget(t *testing.T) {
 	if greedy.Set(b.reserved + b.shared/2); woken[1] != 1 || woken[2] != 0 {
 		t.Errorf("woken %v when half of the shared bytes are free, want only the lane that waits", woken)
 	}
-	if !modest.Room(0) || modest.HalfUsed() {
+	if !modest.room(0) || modest.halfUsed() {
 		t.Error("half of the shared bytes are free, and the lane has no room, or counts as more than half full")
 	}
 	greedy.Close()

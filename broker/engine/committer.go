@@ -22,12 +22,22 @@ const (
 	commitShare       = 50
 	commitRetry       = time.Second // the wait after a failed commit
 
-	// If a message stops the cursor for stuckAfter, a commit deletes the messages above the cursor that have arrived, one
-	// by one, so that a crash does not repeat them. A message that the broker moved to another lane to wait for its
-	// reserved send time is deleted by the next commit, without this wait: a duplicate would use up the send time of
-	// another message.
+	// If a message stops the cursor, commits also remove the messages above the cursor that have arrived, so that a crash
+	// does not repeat them. After purgeAfter, a commit purges the messages of single subjects: such a purge costs as much
+	// as one delete. After stuckAfter, a commit deletes the others one by one. A message that the broker moved to another
+	// lane to wait for its reserved send time is deleted by the next commit, without this wait: a duplicate would use up
+	// the send time of another message.
+	purgeAfter = time.Second
 	stuckAfter = 5 * time.Second
 	maxDeletes = 400 // maximum number of messages that one commit deletes one by one
+	// One commit purges at most maxPurges subjects, and the final commit maxFinalPurges. One purge removes at most
+	// maxPurged messages, because it delays the stream's writers.
+	maxPurges, maxFinalPurges, maxPurged = 4, 256, 10_000
+	// While maxOutOfOrder messages above the cursor have arrived, the lane reads no further message, unless commits fail.
+	// So a crash repeats at most that many messages behind a message that stops the cursor.
+	maxOutOfOrder = 1 << 16
+	// From manyOutOfOrder such messages on, a commit purges subjects even while the cursor moves.
+	manyOutOfOrder = maxOutOfOrder / 16
 
 	// A purge needs a sample that confirms the stream's history and is at most confirmedFor old. If the sample is older,
 	// for example because the process was suspended, the stream may have been replaced after the sample, and the purge
@@ -51,8 +61,11 @@ type committer struct {
 
 	committed    uint64    // the sequence up to which the lane is committed
 	earliest     time.Time // local; the earliest time of the next commit
-	movedAt      time.Time // local; the time from which stuckAfter counts
+	movedAt      time.Time // local; since when a message stops the cursor, or no other message waits for a commit
+	purgedAt     time.Time // local; when a commit has last purged subjects
+	deletedAt    time.Time // local; when a commit has last deleted all messages above the cursor one by one
 	running      bool      // a commit is in progress
+	failed       bool      // the last commit failed
 	judge        *lane.Judge
 	waitingSince time.Time // local; when messages began to wait for a commit; zero while none waits
 }
@@ -62,9 +75,10 @@ type sampler func(ctx context.Context, stream string) (lane.Sample, error)
 
 // commit has the arguments of carryOut.
 type commit struct {
-	epoch      uint64   // the epoch of the reading (the life of one consumer) when the commit began
-	upTo       uint64   // the sequence up to which all messages have arrived
-	outOfOrder []uint64 // sequences above upTo whose messages have arrived; the messages are deleted one by one
+	epoch      uint64       // the epoch of the reading (the life of one consumer) when the commit began
+	upTo       uint64       // the sequence up to which all messages have arrived
+	outOfOrder []uint64     // sequences above upTo whose messages have arrived; the messages are deleted one by one
+	purges     []lane.Purge // of further such messages
 	history    lane.History
 	judge      *lane.Judge
 	startedAt  time.Time // local
@@ -87,7 +101,9 @@ func newCommitter(stream string, kind laneKind, api jsapi.Client, sample sampler
 // reset is called after the stream was replaced. In the new stream, nothing is committed yet. A commit in progress
 // continues.
 func (c *committer) reset() {
-	c.committed, c.earliest, c.movedAt, c.waitingSince, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
+	c.committed, c.judge = 0, new(lane.Judge)
+	c.earliest, c.movedAt, c.purgedAt, c.deletedAt, c.waitingSince = time.Time{}, time.Time{}, time.Time{}, time.Time{},
+		time.Time{}
 }
 
 // due reports whether a commit is due, and returns the time until it is. The time is forever while a commit is in
@@ -99,8 +115,13 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (isDue bool, wait 
 		return false, forever
 	case cursor.ArrivedThrough() > c.committed:
 	case c.urgent(cursor) > 0:
+	case c.outOfOrder(cursor) >= manyOutOfOrder && cursor.HasSubject():
 	case c.outOfOrder(cursor) > 0:
-		if stuck := c.movedAt.Add(stuckAfter); stuck.After(due) {
+		stuck := c.deletesAt()
+		if cursor.HasSubject() {
+			stuck = c.purgesAt(local)
+		}
+		if stuck.After(due) {
 			due = stuck
 		}
 	default:
@@ -111,32 +132,61 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (isDue bool, wait 
 	return wait <= 0, max(wait, 0)
 }
 
+// purgesAt returns the time from which on a commit purges subjects. After a purge, the next one does not wait.
+func (c *committer) purgesAt(local time.Time) time.Time {
+	if local.Sub(c.purgedAt) < purgeAfter {
+		return c.purgedAt
+	}
+	return c.movedAt.Add(purgeAfter)
+}
+
+// deletesAt returns the time from which on a commit deletes messages above the cursor one by one.
+func (c *committer) deletesAt() time.Time {
+	if c.deletedAt.After(c.movedAt) {
+		return c.deletedAt.Add(stuckAfter)
+	}
+	return c.movedAt.Add(stuckAfter)
+}
+
 // begin begins a commit. The caller must carry it out, and then call finish.
 func (c *committer) begin(r *reading, local time.Time) commit {
 	todo := commit{epoch: r.epoch, upTo: r.cursor.ArrivedThrough(), history: r.history(), judge: c.judge, startedAt: local,
 		concurrency: maxCommitRemovals}
-	urgent, moved := c.urgent(&r.cursor) > 0, todo.upTo > c.committed
-	switch {
-	case urgent:
-		todo.outOfOrder = r.cursor.TakeUrgent(maxDeletes)
-	case !moved:
-		todo.outOfOrder = r.cursor.TakeOutOfOrder(min(maxDeletes, c.outOfOrder(&r.cursor)))
+	cursor := &r.cursor
+	moved, count := todo.upTo > c.committed, c.outOfOrder(cursor)
+	if c.urgent(cursor) > 0 {
+		todo.outOfOrder = cursor.TakeUrgent(maxDeletes)
+	}
+	if count > 0 && (!moved && !local.Before(c.purgesAt(local)) || count >= manyOutOfOrder) {
+		todo.purges = cursor.TakeSubjects(maxPurges, maxPurged)
+	}
+	if len(todo.purges) > 0 {
+		c.purgedAt = local
+	}
+	isStuck := !moved && !local.Before(c.deletesAt())
+	if room := maxDeletes - len(todo.outOfOrder); count > 0 && (isStuck || count >= maxOutOfOrder/2) {
+		todo.outOfOrder = append(todo.outOfOrder, cursor.TakeOutOfOrder(room)...)
 	}
 	c.running = true
-	// After a full batch, movedAt stays, so that the next batch does not wait for stuckAfter.
-	if moved || !urgent && len(todo.outOfOrder) < maxDeletes {
+	if moved {
 		c.movedAt = local
+	}
+	if isStuck && len(todo.outOfOrder) < maxDeletes { // after a full batch, the next batch does not wait for stuckAfter
+		c.deletedAt = local
 	}
 	return todo
 }
 
 // finish records the result of a commit. It reports whether the commit succeeded, and began in the present epoch.
 func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (ok bool) {
-	c.running = false
+	c.running, c.failed = false, a.err != nil
 	if a.err != nil {
 		c.earliest = local.Add(commitRetry)
 		if a.epoch >= r.historyEpoch { // before historyEpoch, the sequences belong to an earlier history
 			r.cursor.PutBack(a.outOfOrder)
+			for _, p := range a.purges {
+				r.cursor.PutBack(p.Sequences)
+			}
 		}
 		return false
 	}
@@ -157,6 +207,11 @@ func (c *committer) uncommittedSince(cursor *lane.Cursor, local time.Time) time.
 		c.waitingSince = local
 	}
 	return c.waitingSince
+}
+
+// crowded reports whether so many messages above the cursor have arrived that the lane must read no further message.
+func (c *committer) crowded(cursor *lane.Cursor) bool {
+	return !c.failed && c.outOfOrder(cursor) >= maxOutOfOrder
 }
 
 // upToDate reports whether the lane is committed: no message waits for a commit.
@@ -199,6 +254,12 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 		return a
 	}
 	a.took = time.Since(start)
+	for _, p := range todo.purges {
+		if a.err = c.api.PurgeBelow(ctx, c.stream, p.Subject, p.Below); a.err != nil {
+			a.err = fmt.Errorf("remove messages that have arrived: %w", a.err)
+			return a
+		}
+	}
 	a.err = c.removeAll(ctx, todo)
 	return a
 }

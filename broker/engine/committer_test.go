@@ -89,6 +89,103 @@ func TestStuckCursor(t *testing.T) {
 	}
 }
 
+// TestSubjectsBehindStuckCursor: if a message stops the cursor, the messages of a subject behind it that have arrived
+// are purged after a second, up to the first one that has not arrived. The others are deleted after five seconds. If
+// the commit fails, everything is repeated later.
+func TestSubjectsBehindStuckCursor(t *testing.T) {
+	r, local := hourlyReading(), time.Now()
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
+	c.due(&r.cursor, local)
+	record := func(sequence uint64, subject string) lane.Mark {
+		at := item(1, sequence, after(0), 0)
+		at.Subject = subject
+		m, _ := r.record(at)
+		return m
+	}
+	record(1, "delay.1h.dark") // stops the cursor
+	for sequence := range uint64(100) {
+		subject := "delay.1h.ok"
+		if sequence%10 == 9 {
+			subject = "delay.1h.few"
+		}
+		if m := record(sequence+2, subject); sequence != 90 {
+			r.cursor.Done(m)
+		}
+	}
+	if _, wait := c.due(&r.cursor, local); wait != purgeAfter {
+		t.Fatalf("due in %s, want %s", wait, purgeAfter)
+	}
+	local = local.Add(purgeAfter)
+	todo := c.begin(r, local)
+	if len(todo.outOfOrder) > 0 || len(todo.purges) != 1 {
+		t.Fatalf("%d deletes and %d purges, want one purge", len(todo.outOfOrder), len(todo.purges))
+	}
+	if p := todo.purges[0]; p.Subject != "delay.1h.ok" || p.Below != 90+1 || len(p.Sequences) != 81 {
+		t.Errorf("a purge of %s below %d with %d messages, want delay.1h.ok below 91 with 81", p.Subject, p.Below,
+			len(p.Sequences))
+	}
+	c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, local)
+	if got := r.cursor.OutOfOrder(); got != 99 {
+		t.Errorf("%d messages are out of order after the commit failed, want 99", got)
+	}
+	local = local.Add(stuckAfter - purgeAfter)
+	if todo = c.begin(r, local); len(todo.outOfOrder) != 18 || len(todo.purges) != 1 {
+		t.Errorf("%d deletes and %d purges, want 18 and 1", len(todo.outOfOrder), len(todo.purges))
+	}
+	c.finish(commitAnswer{commit: todo}, r, local)
+	if !c.upToDate(&r.cursor) {
+		t.Errorf("%d messages are left, want none", r.cursor.OutOfOrder())
+	}
+}
+
+// TestEntriesAreNotPurged: a commit of the timers' lane removes no entry, even if later entries have arrived.
+func TestEntriesAreNotPurged(t *testing.T) {
+	r, local := hourlyReading(), time.Now()
+	c := newCommitter("DELAY_TIMERS", newTimersLane(nil, ""), jsapi.Client{}, nil)
+	c.due(&r.cursor, local)
+	stuck := item(1, 1, after(0), 0)
+	stuck.Subject = "delaytimer.k.dark"
+	r.record(stuck)
+	for sequence := range uint64(2 * manyOutOfOrder) {
+		arriveAt(r, sequence+2)
+	}
+	if due, _ := c.due(&r.cursor, local.Add(time.Hour)); due || c.crowded(&r.cursor) {
+		t.Error("a commit is due, or the lane stops reading")
+	}
+	if todo := c.begin(r, local.Add(time.Hour)); len(todo.purges)+len(todo.outOfOrder) > 0 {
+		t.Errorf("a commit has %d purges and %d deletes, want none", len(todo.purges), len(todo.outOfOrder))
+	}
+}
+
+// TestOutOfOrderIsBounded: behind a message that stops the cursor, a lane reads only until 65,536 messages have
+// arrived. It reads on when they are removed, and while commits fail.
+func TestOutOfOrderIsBounded(t *testing.T) {
+	r, local := hourlyReading(), time.Now()
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
+	c.due(&r.cursor, local)
+	stuck := item(1, 1, after(0), 0) // stops the cursor
+	stuck.Subject = "delay.1h.dark"
+	r.record(stuck)
+	sequence := uint64(1)
+	for !c.crowded(&r.cursor) {
+		sequence++
+		arriveAt(r, sequence)
+	}
+	if sequence != maxOutOfOrder+1 {
+		t.Errorf("the lane stops at %d messages, want %d", sequence-1, maxOutOfOrder)
+	}
+	todo := c.begin(r, local)
+	c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, local)
+	if c.crowded(&r.cursor) {
+		t.Error("the lane stops while commits fail")
+	}
+	todo = c.begin(r, local)
+	c.finish(commitAnswer{commit: todo}, r, local)
+	if c.crowded(&r.cursor) || r.cursor.OutOfOrder() > maxOutOfOrder-maxPurged {
+		t.Errorf("after a commit, %d messages are left", r.cursor.OutOfOrder())
+	}
+}
+
 // TestUrgentBehindStuckCursor: the next commit deletes messages that were moved to wait for their reserved send times,
 // even while the cursor moves. These messages do not delay the deletes of other messages that have arrived.
 func TestUrgentBehindStuckCursor(t *testing.T) {

@@ -48,12 +48,18 @@ func nextStep(p plan, m moment, f *flight) step {
 		return step{kind: repeat}
 	}
 	if f.timer != nil {
-		if s := nextOfTimer(p, m, f); s.Kind != role.Default {
+		if s := f.timer.Next(situationOf(p, m, f)); s.Kind != role.Default {
 			return timerStep(m, f, s)
 		}
 	}
 	if f.problem != nil {
 		return afterProblem(m, f)
+	}
+	if f.unverified() {
+		if f.nextAttempt().After(m.now) || !m.proven {
+			return step{kind: hold, at: f.nextAttempt()}
+		}
+		return step{kind: check}
 	}
 	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(leader.At(expires)) {
 		return step{kind: dead, problem: expiredProblem(f)}
@@ -88,14 +94,13 @@ func staysUntilDue(p plan, m moment, f *flight) bool {
 	return attempt.Sub(m.now) <= horizon || attempt.Sub(earliestHop(p, f)) <= horizon
 }
 
-// nextOfTimer decides about a named timer before its firing is stored and after its delivery.
-func nextOfTimer(p plan, m moment, f *flight) role.Step {
-	return f.timer.Next(
-		role.Moment{
-			Now: m.now, Proven: m.proven, Crowded: m.crowded,
-			TimersLane: p.kind.holdsTimers(), LastLane: staysUntilDue(p, m, f),
-		},
-		role.Message{Stored: f.storedAt(), Due: f.nextAttempt(), Invalid: f.problem != nil})
+// situationOf returns the situation at a decision about a named timer.
+func situationOf(p plan, m moment, f *flight) role.Situation {
+	return role.Situation{
+		Now: m.now, Local: m.local, Proven: m.proven, Crowded: m.crowded,
+		TimersLane: p.kind.holdsTimers(), LastLane: staysUntilDue(p, m, f),
+		Stored: f.storedAt(), Due: f.nextAttempt(), Invalid: f.problem != nil, Loaded: f.loaded > 0,
+	}
 }
 
 // expiredProblem returns the problem of a message that expired before it was delivered.

@@ -92,17 +92,8 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	s := step{kind: retry, level: wait, request: &request, logKey: request.Target}
 	s.line = &logLine{slog.LevelWarn, "target refuses",
 		[]any{"target", request.Target, "reason", request.LastError, "attempt", attempts, "of", maxAttempts}}
-	switch {
-	case attempts >= maxAttempts:
-		s.kind, s.problem = dead, message.Problemf(message.Undelivered,
-			"the target refused all of %d attempts; last error: %s", attempts, reason)
-	case !expires.IsZero() && retryAt.After(leader.At(expires)):
-		s.kind, s.problem = dead, message.Problemf(message.Expired,
-			"refused %d times, and the next attempt would come after Delay-Expires %s; last error: %s",
-			attempts, expires.UTC().Format(time.RFC3339Nano), reason)
-	}
-	if s.kind == dead {
-		request.RetryAt = time.Time{}
+	if problem := f.request.AfterRefusal(attempts, maxAttempts, retryAt.Stamp(), reason); problem != nil {
+		s.kind, s.problem, request.RetryAt = dead, problem, time.Time{}
 	}
 	return s
 }

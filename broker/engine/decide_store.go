@@ -8,6 +8,7 @@ import (
 	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
 )
 
 // This file decides the next step after a publish into one of our streams.
@@ -21,6 +22,14 @@ type storeAnswer struct {
 	ack   jsapi.Ack
 	err   error // the reason why no answer came; nil if an answer came or local is true
 	local bool  // ack is not from the stream: the NATS client has sent nothing, or nothing listens on the subject
+}
+
+// stored reports whether the stream has stored the message, and not as a duplicate.
+func (a storeAnswer) stored() bool { return a.err == nil && a.ack.Outcome() == jsapi.Stored }
+
+// published returns the answer as an event of a timer.
+func (a storeAnswer) published() role.Event {
+	return role.Published(jsapi.Reply{Ack: a.ack, Err: a.err})
 }
 
 // refusal reports whether the answer proves that the stream has not stored the message.

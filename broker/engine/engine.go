@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,6 @@ import (
 	"delaybroker/broker/streams"
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer/role"
-	"delaybroker/levels"
 )
 
 const (
@@ -36,16 +36,19 @@ const (
 	maxLoggedTargets = 64
 )
 
-// Engine runs a loop for each lane that this instance owns. Create an Engine with New, and start the loops with Run.
+// Engine runs a loop for each lane while this instance is active. Create an Engine with New, and start the loops with
+// Run.
 type Engine struct {
 	Config
-	names      message.Names
-	log        *slog.Logger
-	refusals   *ratelog.Keyed // logs the refusals of targets for all lanes; the key is the target
-	watermark  watermark
-	roster     roster
-	ownsPaused atomic.Bool   // this instance owns the stream of paused messages
-	ready      chan struct{} // see Ready
+	names       message.Names
+	log         *slog.Logger
+	refusals    *ratelog.Keyed // logs the refusals of targets for all lanes; the key is the target
+	watermark   watermark
+	roster      roster
+	watch       watch
+	lateAnswers sync.WaitGroup // the workers that wait for answers after the release of the lease
+	ownsPaused  atomic.Bool    // this instance drains the stream of paused messages
+	ready       chan struct{}  // see Ready
 
 	Services         // set by Run before the first loop starts
 	budget   *budget // set by Run
@@ -60,6 +63,7 @@ type Config struct {
 	Leaser    lease.Leaser
 	Pauses    *pause.Keeper
 	Tally     *stats.Tally
+	Denials   *link.Denials // permissions that the server has denied to the links
 
 	Read    *nats.Conn          // the connection on which lanes are read
 	Reading jetstream.JetStream // on the connection Read
@@ -78,32 +82,24 @@ func New(cfg Config) *Engine {
 	log := cfg.Settings.Log
 	return &Engine{
 		Config: cfg, names: cfg.Keys.Policy.Names, log: log, ready: make(chan struct{}),
+		watch:    watch{pausesPing: make(chan struct{})},
 		refusals: ratelog.NewKeyed(log, refusalLogInterval, maxLoggedTargets),
 	}
 }
 
-// Run runs the loops until ctx ends. Then it waits for outstanding answers, and commits the lanes, so that the next
-// owners repeat no delivery. Run must be called only once. Its error joins the errors with which the lanes ended:
-// ErrGrace, and the errors of failed final commits and of failed releases of leases.
+// Run runs the loops until ctx ends, whenever this instance is active. At the end, it waits for outstanding answers,
+// and commits the lanes, so that the next active instance repeats no delivery. Run must be called only once. Its error
+// joins the errors with which the lanes ended: ErrGrace, and the errors of failed final commits and of a failed release
+// of the lease.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
-	e.Services, e.budget = s, newBudget(e.Settings.HoldBytes, len(lanes))
-	errs := make([]error, len(lanes))
-	var starting, running sync.WaitGroup
-	e.watermark.Expect(len(lanes))
-	for n, l := range lanes {
-		starting.Add(1)
-		running.Go(func() { errs[n] = e.serve(ctx, l, sync.OnceFunc(starting.Done)) })
+	e.Services, e.budget = s, newBudget(e.Settings.HoldBytes, len(lanes)+maxDrains-1)
+	for _, l := range lanes {
+		e.roster.countOf(l)
 	}
-	running.Go(func() {
-		if starting.Wait(); ctx.Err() == nil {
-			close(e.ready)
-		}
-	})
-	running.Wait()
-	return errors.Join(errs...)
+	return e.serve(ctx, lanes, sync.OnceFunc(func() { close(e.ready) }))
 }
 
-// Ready returns a channel that is closed when every lane is being read by this instance or owned by another one. The
+// Ready returns a channel that is closed when this instance reads every lane, or another instance is active. The
 // channel stays open if Run's context ends first.
 func (e *Engine) Ready() <-chan struct{} { return e.ready }
 
@@ -122,65 +118,40 @@ func (e *Engine) Probe() {
 	}
 }
 
-// Owns reports whether an instance owns at least one lane, as far as this instance knows.
-func (e *Engine) Owns(instance string) bool {
-	return slices.ContainsFunc(e.roster.allCounts(), func(l *stats.LaneCounts) bool {
-		return e.Leaser.Owner(l.Spec.Stream) == instance
-	})
-}
-
-// works reports whether this instance runs the loop of a level. Until Ready's channel is closed, works returns true for
-// every level: this instance may be the only one, and may be about to start the loop.
-func (e *Engine) works(l levels.Level) bool {
-	select {
-	case <-e.ready:
-		return e.roster.works(e.names.LevelStream(l.Name))
-	default:
-		return true
-	}
-}
-
-// Lanes returns the states of all lanes, including those that other instances own. It waits for no loop, and sends no
-// request.
+// Lanes returns the states of all lanes. It waits for no loop, and sends no request.
 func (e *Engine) Lanes() []stats.LaneStatus {
 	var lanes []stats.LaneStatus
-	now := time.Now()
-	owned := make(map[string]*worker)
+	now, active := time.Now(), e.Leaser.Active()
+	workers := make(map[string][]*worker) // the pauses are several workers of one stream
 	for _, w := range e.roster.running() {
-		owned[w.lane.Stream] = w
+		workers[w.lane.Stream] = append(workers[w.lane.Stream], w)
 	}
 	for _, c := range e.roster.allCounts() {
 		l := c.Read()
-		l.Owner = e.Leaser.Owner(l.Stream)
-		if w := owned[l.Stream]; w != nil {
+		l.Owner = active
+		for _, w := range workers[l.Stream] {
 			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reading.Live() != 0
 			w.gauge.Fill(&l, now)
+			l.Fault = cmp.Or(l.Fault, e.faultOf(w, l, now))
 		}
 		if l.Stream == e.names.PausedStream() { // one stream with the lanes of all pauses
 			l.Owned, l.Live, l.Level = e.ownsPaused.Load(), e.ownsPaused.Load(), ""
 			l.Pending = e.Pauses.ParkedMessages()
 		}
+		l.Unworked = e.watch.unworked(l.Stream, now)
 		lanes = append(lanes, l)
 	}
 	slices.SortFunc(lanes, stats.CompareLanes)
 	return lanes
 }
 
-// Alive returns nil if the loop of every lane responds before ctx ends. It does not check NATS.
+// Alive returns nil if the loops of all lanes respond before ctx ends. It does not check NATS.
 func (e *Engine) Alive(ctx context.Context) error {
-	workers := e.roster.running()
-	stuck := make([]error, len(workers))
-	var asking sync.WaitGroup
-	for i, w := range workers {
-		asking.Go(func() { // concurrently: one blocked loop must not use up the time for the others
-			select {
-			case w.ping <- struct{}{}:
-			case <-w.ended:
-			case <-ctx.Done():
-				stuck[i] = fmt.Errorf("the loop of %s is stuck", w.lane.Stream)
-			}
-		})
+	var stuck []error
+	for stream, ok := range e.ping(ctx) {
+		if !ok {
+			stuck = append(stuck, fmt.Errorf("the loop of %s is stuck", stream))
+		}
 	}
-	asking.Wait()
 	return errors.Join(stuck...)
 }

@@ -24,9 +24,9 @@ type delivered struct {
 
 func (w *worker) fire(f *flight, m moment) {
 	if w.stopped.Load() {
-		return // the next owner delivers the message
+		return // the next instance delivers the message
 	}
-	w.flights.unanswered++
+	w.flights.beginDelivery(f)
 	w.earlyCheck.Observe(w.clock.Base(), f.request.Due, m.local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
@@ -40,36 +40,55 @@ func (w *worker) fire(f *flight, m moment) {
 	// may be weaker, and could put the time of the delivery before the due time.
 	now, local := m.now, m.local
 	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
-		w.mail.Put(delivered{f, r, now.Add(r.Time.Sub(local))})
+		e := delivered{f, r, now.Add(r.Time.Sub(local))}
+		if r.Outcome == deliver.Delivered {
+			w.mail.putLater(e)
+		} else {
+			w.mail.Put(e)
+		}
 	})
 }
 
-// MayDeliver reports whether the deliverer may send a waiting message of this lane: this instance owns the lane, and
-// the worker is not stopping. MayDeliver is safe for concurrent use.
+// MayDeliver reports whether the deliverer may send a waiting message of this lane: this instance is active, and the
+// worker is not stopping. MayDeliver is safe for concurrent use.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
 func (e delivered) handle(w *worker, m moment) {
-	w.flights.unanswered--
 	f, r := e.flight, e.result
+	if f.openPlace > 0 {
+		w.flights.endDelivery(f)
+	}
+	if h := f.handOver; h != nil {
+		h.result = &e
+		if h.sequence > 0 {
+			w.flights.late--
+			w.endHandOver(f)
+		}
+		return
+	}
 	if isSilence(r) {
 		f.silences++
 	}
-	count := r.Count
 	r = judgeSilence(f, r)
 	if r.Outcome == deliver.Refused {
 		f.silences = 0
 	}
+	w.noteResult(e, r)
+	w.apply(f, afterDelivery(w.plan, m, f, r, r.RetryAt.Sub(m.local)), m)
+}
+
+// noteResult counts and records the result of a delivery, as it was judged.
+func (w *worker) noteResult(e delivered, r deliver.Result) {
 	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
 		w.engine.Tally.Outcomes[r.Outcome].Add(1)
-		count.Note(r.Outcome)
+		e.result.Count.Note(r.Outcome)
 	}
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)
-		late := w.lateness(f, e.at)
+		late := w.lateness(e.flight, e.at)
 		w.engine.Tally.Lateness[w.lane.Kind].Observe(late)
-		w.recordDelivered(f, e.at, late)
+		w.recordDelivered(e.flight, e.at, late)
 	}
-	w.apply(f, afterDelivery(w.plan, m, f, r, r.RetryAt.Sub(m.local)), m)
 }
 
 // lateness returns the time from the due time until the target had the message, by the leader's clock. The field Time

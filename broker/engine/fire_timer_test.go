@@ -5,8 +5,11 @@ import (
 	"time"
 
 	"delaybroker/broker/acks"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/role"
 )
 
@@ -14,16 +17,40 @@ import (
 // its firing is stored.
 func TestDecideTimer(t *testing.T) {
 	const sec, half = time.Second, 30 * time.Minute
-	set := role.Alarm{Generation: 7}
-	marker := role.Alarm{Generation: 7, Stage: role.Doubt}
-	with := func(a role.Alarm, change func(*role.Alarm)) role.Alarm { change(&a); return a }
-	gone := func(a *role.Alarm) { a.Superseded = true }
-	fired := func(a *role.Alarm) { a.FiringStored(9) }
-	settled := func(a *role.Alarm) { a.Stage, a.Entry = role.Settled, 9 }
+	now := time.Now()
+	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	read := func(header message.Header) *role.Alarm { return entryRead(w, 7, now, header).timer }
+	set := func() *role.Alarm { return read(message.Header{"Delay-For": {"1h"}}) }
+	later := message.Incoming{
+		Subject: "delaytimer.key.orders.x", Sequence: 8, At: now, Header: message.Header{"Delay-For": {"1h"}},
+	}
+	marker := func() *role.Alarm {
+		a := set()
+		a.Handle(role.Published{Err: acks.ErrTimeout}, role.Situation{})
+		return a
+	}
+	fired := func() *role.Alarm {
+		a := set()
+		a.Handle(role.Published{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 9}}, role.Situation{})
+		return a
+	}
+	replaced := func(of func() *role.Alarm) func() *role.Alarm {
+		return func() *role.Alarm {
+			a := of()
+			w.timers.lane.Read(later, 0, a, true)
+			return a
+		}
+	}
+	settled := func() *role.Alarm {
+		a := fired()
+		a.Arrived(role.Target)
+		return a
+	}
+	over := func() *role.Alarm { return read(entry.Pending{}.OverHeader(5, 6, entry.Delivered)) }
 	past := message.Request{Expires: after(2 * sec)}
 	for _, tt := range []struct {
 		name     string
-		timer    role.Alarm
+		timer    func() *role.Alarm
 		kind     laneKind
 		delay    time.Duration
 		due      time.Duration // after it was stored
@@ -50,22 +77,22 @@ func TestDecideTimer(t *testing.T) {
 		{name: "a marker that is due", timer: marker, kind: plainLane{}, delay: half, due: half, now: half,
 			want: "examine"},
 
-		{name: "replaced", timer: with(set, gone), due: time.Hour, want: "arrive"},
-		{name: "replaced when it was due", timer: with(set, gone), want: "arrive"},
-		{name: "replaced when it may have fired", timer: with(marker, gone), want: "examine"},
-		{name: "replaced when it had fired", timer: with(with(set, fired), gone), want: "fire"},
+		{name: "replaced", timer: replaced(set), due: time.Hour, want: "remove"},
+		{name: "replaced when it was due", timer: replaced(set), want: "remove"},
+		{name: "replaced when it may have fired", timer: replaced(marker), want: "examine"},
+		{name: "replaced when it had fired", timer: replaced(fired), want: "fire"},
 		{name: "expired, firing not stored", timer: set, now: 3 * sec, request: past, want: "claim"},
-		{name: "fired", timer: with(set, fired), want: "fire"},
-		{name: "fired and expired", timer: with(set, fired), now: 3 * sec, request: past, want: "dead: expired"},
+		{name: "fired", timer: fired, want: "fire"},
+		{name: "fired and expired", timer: fired, now: 3 * sec, request: past, want: "dead: expired"},
 		{name: "bad", timer: set, due: time.Hour, problem: message.Problemf(message.BadTimer, "x"), want: "dead: bad_timer"},
-		{name: "settled", timer: with(set, settled), want: "remove"},
-		{name: "nothing to do", timer: role.Alarm{Stage: role.Settled}, want: "arrive"},
+		{name: "settled", timer: settled, want: "remove"},
+		{name: "nothing to do", timer: over, want: "arrive"},
 	} {
 		if tt.kind == nil {
 			tt.kind = new(timersLane)
 		}
 		tt.request.Due = after(tt.due)
-		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}
+		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem, timer: tt.timer()}
 		p := plan{kind: tt.kind, delay: tt.delay, ladder: mustLadder(t, "1s 5s 1m 30m")}
 		m := moment{now: epoch.Add(tt.now), proven: !tt.estimate, crowded: tt.crowded}
 		if got := nextStep(p, m, f).String(); got != tt.want {
@@ -77,7 +104,7 @@ func TestDecideTimer(t *testing.T) {
 // TestTimerStep: a step of package timer/role becomes a step of the message. A request without an answer is repeated as
 // soon as the connection is back.
 func TestTimerStep(t *testing.T) {
-	f := &flight{timer: &role.Alarm{Generation: 7}, request: message.Request{Due: after(0)}}
+	f := &flight{timer: new(role.Alarm), request: message.Request{Due: after(0)}}
 	for _, tt := range []struct {
 		step role.Step
 		want string
@@ -86,9 +113,11 @@ func TestTimerStep(t *testing.T) {
 		{role.Step{Kind: role.BackOff}, "back off until 50ms"},
 		{role.Step{Kind: role.Repeat, Err: acks.ErrTimeout}, "back off until 50ms"},
 		{role.Step{Kind: role.Repeat, Err: acks.ErrDisconnected}, "hold until 0s"},
-		{role.Step{Kind: role.Examine}, "examine"},
+		{role.Step{Kind: role.Copy}, "read a copy"},
+		{role.Step{Kind: role.Read}, "examine"},
 		{role.Step{Kind: role.Claim}, "claim"},
 		{role.Step{Kind: role.Restart}, "decide again"},
+		{role.Step{Kind: role.Continue}, "decide again"},
 		{role.Step{Kind: role.Deliver}, "decide again"},
 		{role.Step{Kind: role.Remove}, "remove"},
 		{role.Step{Kind: role.Drop}, "arrive"},

@@ -31,6 +31,11 @@ type flight struct {
 	overdueHandle wheel.Handle // the message's place in flights.overdue
 	wheelHandle   wheel.Handle // the message's place in flights.wheel
 	timer         *role.Alarm  // the state of a named timer; nil for another message
+	loaded        int          // of a timer, the bytes that are reserved for its body and headers; zero for none
+
+	openPlace int       // the message's place in flights.open, plus one; zero while no delivery is open
+	handOver  *handOver // nil unless the message is handed over: see hand_over.go
+	verified  bool      // see unverified
 
 	keyWait *keyWait // set while the key of the message's seal is unknown; otherwise nil
 }

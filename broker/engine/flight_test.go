@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -64,7 +63,7 @@ func newPolicy(t *testing.T) message.Policy {
 }
 
 // hopKeys seal the hops of storedMessage.
-var hopKeys = message.NewKeys([]string{"a secret of sixteen bytes"}, time.Time{})
+var hopKeys = message.NewKeys([]string{"a secret of sixteen bytes"})
 
 // storedMessage returns a message as nats.go returns it: the body is the end of the bytes that were read from the
 // connection. If hop is true, the message also has the headers of a lane.
@@ -82,7 +81,7 @@ func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int
 			t.Fatal(problem)
 		}
 		subject, header = p.Names.Hop("10s", "orders.x"), r.HopHeader()
-		hopKeys.SealMessage(subject, header, nil, time.Time{})
+		hopKeys.SealMessage(subject, header, nil)
 	}
 	wire := []byte("NATS/1.0\r\n")
 	for name, values := range header {

@@ -48,6 +48,8 @@ type flights struct {
 
 	packsTimers bool // false in the timers' lane, because timers.lastSets refers to the flights
 
+	open []*flight // the messages whose deliveries have no result
+
 	count      int // number of messages, in all places
 	bytes      int // memory that the messages take, in bytes
 	packed     int // number of packed messages on the wheel
@@ -55,6 +57,7 @@ type flights struct {
 	growth     int // bytes that unpacking has added to the messages
 	unanswered int // number of publishes, deliveries and requests without an answer
 	checks     int // number of requests about duplicates without an answer
+	late       int // number of deliveries and requests for which the worker waits after the release of the lease
 
 	newerFormat map[*flight]struct{} // messages of a newer format, which this broker cannot read
 
@@ -77,6 +80,23 @@ func (f *flights) begin(s lane.Message, m lane.Mark) *flight {
 	f.count++
 	f.bytes += fl.size
 	return fl
+}
+
+// beginDelivery records that a delivery of the message is open.
+func (f *flights) beginDelivery(fl *flight) {
+	f.unanswered++
+	f.open = append(f.open, fl)
+	fl.openPlace = len(f.open)
+}
+
+// endDelivery records that the delivery of the message has a result, or that the worker does not wait for it before the
+// release of the lease.
+func (f *flights) endDelivery(fl *flight) {
+	f.unanswered--
+	last := f.open[len(f.open)-1]
+	f.open[fl.openPlace-1], last.openPlace = last, fl.openPlace
+	f.open[len(f.open)-1] = nil
+	f.open, fl.openPlace = f.open[:len(f.open)-1], 0
 }
 
 // hold puts a message on the wheel. A message that was packed before is packed again. If it cannot be packed, hold puts

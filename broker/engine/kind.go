@@ -57,7 +57,7 @@ func (plainLane) parse(w *worker, f *flight, in message.Incoming) {
 	}
 	marker, problem := entry.ParseMarker(policy, in)
 	if f.request, f.problem = marker.Request, problem; problem == nil {
-		f.timer = w.timers.stream.MarkerAlarm(marker)
+		f.timer = w.timers.lane.MarkerAlarm(marker)
 	}
 }
 

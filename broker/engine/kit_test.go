@@ -29,7 +29,7 @@ func newTestWorker(t *testing.T, l streams.Spec, now time.Time) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by, err := lease.Static{}.Acquire(t.Context(), l.Stream, func() {})
+	by, err := lease.Static{}.Acquire(t.Context(), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func newTestWorker(t *testing.T, l streams.Spec, now time.Time) *worker {
 	if l.Kind == streams.Timers {
 		kind = newTimersLane(e.Timers, e.names.TimersCursor())
 	}
-	w := e.newWorker(l, kind, by, by.Cursor())
+	w := e.newWorker(l, kind, by, by.Cursor(l.Stream))
 	w.gauge = stats.NewGauge(now)
 	w.clock = newLeaderClock(now)
 	w.recordSample(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})
@@ -89,7 +89,7 @@ func (s step) String() string {
 	}
 	return map[stepKind]string{
 		awaitKey: "await its key", repeat: "repeat", check: "check", renew: "renew", fire: "fire", arrive: "arrive",
-		examine: "examine", claim: "claim", decideAgain: "decide again", remove: "remove",
+		readCopy: "read a copy", examine: "examine", claim: "claim", decideAgain: "decide again", remove: "remove",
 	}[s.kind]
 }
 

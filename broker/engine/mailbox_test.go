@@ -10,13 +10,13 @@ import (
 // TestMailboxSignal: Signal has one value after any number of Puts, and none while the mailbox is empty.
 func TestMailboxSignal(t *testing.T) {
 	m := newMailbox[int]()
-	if got := m.Take(); len(got) > 0 {
+	if got := m.take(); len(got) > 0 {
 		t.Errorf("an empty mailbox holds %v", got)
 	}
 	m.Put(1)
 	m.Put(2)
 	<-m.Signal()
-	if got, want := m.Take(), []int{1, 2}; !slices.Equal(got, want) {
+	if got, want := m.take(), []int{1, 2}; !slices.Equal(got, want) {
 		t.Errorf("took %v, want %v", got, want)
 	}
 	select {
@@ -35,7 +35,7 @@ func TestTakenItemsAreValidUntilTheNextTake(t *testing.T) {
 			m.Put(next)
 			next++
 		}
-		taken := m.Take()
+		taken := m.take()
 		for range 3 * round {
 			m.Put(-1)
 		}
@@ -44,7 +44,7 @@ func TestTakenItemsAreValidUntilTheNextTake(t *testing.T) {
 				t.Fatalf("round %d: took %v, want %d at %d", round, taken, want, i)
 			}
 		}
-		m.Take()
+		m.take()
 	}
 }
 
@@ -54,14 +54,29 @@ func TestMailboxKeepsNoReference(t *testing.T) {
 	for range 100 {
 		m.Put(new(int))
 	}
-	m.Take()
-	m.Take()
+	m.take()
+	m.take()
 	for _, kept := range [][]*int{m.items, m.taken} {
 		for _, p := range kept[:cap(kept)] {
 			if p != nil {
 				t.Fatal("the mailbox keeps an item of the previous Take")
 			}
 		}
+	}
+}
+
+// TestMailboxGivesBackMemory: after a burst, the mailbox keeps memory for keptItems items in each of its two slices.
+func TestMailboxGivesBackMemory(t *testing.T) {
+	m := newMailbox[int]()
+	for range 100_000 {
+		m.Put(1)
+	}
+	for range 4 {
+		m.Put(1)
+		m.take()
+	}
+	if cap(m.items) > keptItems || cap(m.taken) > keptItems {
+		t.Errorf("the mailbox has room for %d and %d items, want %d at most", cap(m.items), cap(m.taken), keptItems)
 	}
 }
 
@@ -82,7 +97,7 @@ func TestMailboxWithManySenders(t *testing.T) {
 		var next [senders]int
 		for got := 0; got < senders*each; {
 			<-m.Signal()
-			for _, item := range m.Take() {
+			for _, item := range m.take() {
 				if next[item[0]] != item[1] {
 					t.Fatalf("sender %d: item %d, want %d", item[0], item[1], next[item[0]])
 				}

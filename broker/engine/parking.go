@@ -60,7 +60,7 @@ func fireOrPark(p plan, m moment, f *flight) step {
 	}
 	switch {
 	case state == pause.Over:
-		return fireAtHome(p, m, f)
+		return step{kind: fire}
 	case state == pause.Closing:
 		return step{kind: awaitClose}
 	case !m.canPark:

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/role"
 )
 
@@ -17,48 +16,29 @@ import (
 const (
 	// maxCopyReads is the maximum number of concurrent requests of a lane for the entries of markers.
 	maxCopyReads = 4
-	// maxLeaderReads is the maximum number of timers that a lane reads concurrently from the leader. The lanes must not
-	// send too many requests: when 10,000 requests wait, JetStream drops the requests of all clients.
-	maxLeaderReads = 16
 	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. All
 	// loaded bodies together use at most 1/loadShare of a lane's memory. A body that is read before its marker is due must
 	// fit, with the bodies loaded before it, into half of that part. It must also fit into the lane's memory when all
 	// waiting messages are packed again. The body of a due marker is read even if the lane's memory is used up.
 	loadShare = 2
+	// maxLeaderReads is the maximum number of timers that a lane reads concurrently from the leader. The lanes must not
+	// send too many requests: when 10,000 requests wait, JetStream drops the requests of all clients.
+	maxLeaderReads = 16
 )
-
-// examine reads the state of a timer when there is memory for the timer's body. If the timer is pending, its body is in
-// memory, and examine reads only its earlier entries, unless they are known.
-func (w *worker) examine(f *flight, m moment) {
-	t := w.timers
-	switch {
-	case f.timer.Stage == role.Pending && t.stream.KnowsEarlierRounds(f.timer):
-		w.proceed(f, m)
-	case f.timer.Fresh:
-		t.copyQueue = append(t.copyQueue, f) // the next pass reads the queue in batches
-	case f.timer.Loaded, f.timer.Stage == role.Pending:
-		t.bodyQueue = append(t.bodyQueue, f)
-		w.startReads()
-	default:
-		t.leaderQueue = append(t.leaderQueue, f)
-		w.startReads()
-	}
-}
 
 // load reserves the memory for the body of a timer, and reports whether there is enough. All loaded bodies together may
 // use 1/share of the lane's memory, unless there is only one. A share above loadShare means that the marker is not due:
 // see loadShare.
 func (w *worker) load(f *flight, share int64) (room bool) {
-	size := f.timer.Size
+	size := max(1, f.timer.Size)
 	switch {
-	case f.timer.Loaded:
+	case f.loaded > 0:
 		return true
-	case w.timers.loadedBytes > 0 && int64(w.timers.loadedBytes+size) > w.flights.account.Limit()/share,
-		share > loadShare && int64(w.flights.bytes-w.flights.growth+size) > w.flights.account.Limit():
+	case w.timers.loadedBytes > 0 && int64(w.timers.loadedBytes+size) > w.flights.account.limit()/share,
+		share > loadShare && int64(w.flights.bytes-w.flights.growth+size) > w.flights.account.limit():
 		return false
 	}
-	f.timer.Loaded = true
-	w.setLoadedBytes(f, size)
+	w.setLoaded(f, size)
 	w.charge()
 	return true
 }
@@ -66,32 +46,30 @@ func (w *worker) load(f *flight, share int64) (room bool) {
 // countHeaders reserves the memory for the client's headers of a loaded timer. Their size is unknown before the timer
 // is read. Each header is in memory twice: decoded, and in the array in which the body was received.
 func (w *worker) countHeaders(f *flight) {
-	if !f.timer.Loaded {
+	if f.loaded == 0 {
 		return
 	}
-	size := f.timer.Size + headersCost(f.request.User)
+	size := max(1, f.timer.Size) + headersCost(f.request.User)
 	for name, values := range f.request.User {
 		for _, v := range values {
 			size += len(name) + len(v)
 		}
 	}
-	w.setLoadedBytes(f, size)
+	w.setLoaded(f, size)
 }
 
 func (w *worker) unload(f *flight) {
-	if !f.timer.Loaded {
-		return
+	if f.loaded > 0 {
+		f.Data = nil
+		w.setLoaded(f, 0)
 	}
-	f.timer.Loaded, f.Data = false, nil
-	w.setLoadedBytes(f, 0)
-	w.startReads()
 }
 
-// setLoadedBytes changes the number of bytes that are reserved for the body and the headers of a timer. Like cost, it
-// adds a quarter.
-func (w *worker) setLoadedBytes(f *flight, size int) {
-	old := f.timer.LoadedBytes
-	f.timer.LoadedBytes = size
+// setLoaded changes the number of bytes that are reserved for the body and the headers of a timer. Like cost, it adds a
+// quarter.
+func (w *worker) setLoaded(f *flight, size int) {
+	old := f.loaded
+	f.loaded = size
 	w.timers.loadedBytes += size - old
 	change := size + size/4 - old - old/4
 	f.size += change
@@ -100,8 +78,8 @@ func (w *worker) setLoadedBytes(f *flight, size int) {
 
 // copied is the event that a request for the last entries of some markers' timers has ended.
 type copied struct {
-	flights []*flight                   // of the markers
-	found   map[string]message.Incoming // by subject
+	flights []*flight             // of the markers
+	found   map[string]role.Event // by subject
 	err     error
 }
 
@@ -113,7 +91,7 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 	if len(t.copyQueue) == 0 {
 		return forever
 	}
-	backoff, failing := t.stream.CopiesBackoff(m.local)
+	backoff, failing := t.lane.CopiesBackoff(m.local)
 	maxReads := maxCopyReads
 	if failing {
 		w.avoidCopies(m, backoff > 0)
@@ -151,7 +129,7 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 		}
 		t.copyReads++
 		w.ask(func(ctx context.Context) event {
-			batch.found, batch.err = t.stream.ReadCopies(ctx, subjects)
+			batch.found, batch.err = t.lane.ReadCopies(ctx, subjects)
 			return batch
 		})
 	}
@@ -169,13 +147,19 @@ func (w *worker) avoidCopies(m moment, backingOff bool) {
 		switch due := !f.nextAttempt().After(m.now); {
 		case !due && backingOff:
 			w.flights.packOrHold(f, f.nextAttempt(), m.now)
-		case !due, len(t.leaderQueue)+t.leaderReads >= maxLeaderReads:
+		case !due, t.reads.waiting+len(t.reads.begun) >= maxLeaderReads:
 			t.copyQueue = append(t.copyQueue, f)
 		default:
-			f.timer.Fresh = false
-			w.examine(f, m)
+			w.askLeader(f)
 		}
 	}
+}
+
+// askLeader queues a timer for a read from the leader. The next pass begins the read. Timers whose body is in memory
+// come first, because others may wait for that memory.
+func (w *worker) askLeader(f *flight) {
+	f.timer.AskLeader()
+	w.timers.reads.add(message.Tenant(f.request.Target), f, f.loaded > 0 || f.timer.HasBody())
 }
 
 func (e copied) handle(w *worker, m moment) {
@@ -187,71 +171,37 @@ func (e copied) handle(w *worker, m moment) {
 			"and the permission to publish to DIRECT.GET", "err", e.err)
 	}
 	for _, f := range e.flights {
-		in, ok := e.found[f.timer.Subject]
+		event, ok := e.found[f.timer.Subject]
 		switch {
 		case ok:
-			entry, s := w.timers.stream.Copied(f.timer, in)
-			if s.Kind == role.Restart {
-				w.restart(f, entry, in.Data)
-			}
-			w.apply(f, timerStep(m, f, s), m)
+			w.applyToTimer(f, f.timer.Handle(event, situationOf(w.plan, m, f)), m)
 		case e.err != nil && f.nextAttempt().After(m.now):
-			f.timer.Fresh = false
+			f.timer.AskLeader()
 			w.unload(f)
 			w.flights.packOrHold(f, f.nextAttempt(), m.now)
 		default:
-			f.timer.Fresh = false
-			w.examine(f, m)
+			w.askLeader(f)
 		}
 	}
 }
 
-// restart makes a timer pending, with the content of its entry in DELAY_TIMERS.
-func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
-	hop, due := f.request.Hop, f.request.Due
-	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
-	f.request.Hop = hop
-	if entry.Debounced() && due.Before(f.request.Due) { // Delay-Max-Wait bounds the marker's due time, not the entry's
-		f.request.Due = due
-	}
-	f.timer.TakeEntry(entry)
-	w.countHeaders(f)
-}
-
-// endRead counts the end of a read from the leader, and begins the next reads.
-func (w *worker) endRead() {
-	w.flights.unanswered--
-	w.timers.leaderReads--
-	w.startReads()
-}
-
-// startReads begins reads from the leader, in order, while there is memory for the bodies.
-func (w *worker) startReads() {
-	t := w.timers
-	for t.leaderReads < maxLeaderReads && !w.stopped.Load() {
-		f := w.nextRead()
-		switch {
-		case f == nil:
+// startReads begins reads from the leader, while there is memory for the bodies. A timer that was replaced while it
+// waited is read only if its next step still needs the read.
+func (w *worker) startReads(m moment) {
+	load := func(f *flight) bool { return w.load(f, loadShare) }
+	for !w.stopped.Load() {
+		f, ok := w.timers.reads.take(load)
+		if !ok {
 			return
-		case f.timer.Stage == role.Pending: // only its earlier entries are read
-			w.readEarlierEntries(f)
-		default:
-			w.readState(f)
 		}
-		t.leaderReads++
+		if f.timer.HasBody() {
+			if s := nextStep(w.plan, m, f); s.kind != examine {
+				w.timers.reads.end(f)
+				w.apply(f, s, m)
+				continue
+			}
+		}
+		request := f.timer.Request(f.request.Origin().Series)
+		w.ask(func(ctx context.Context) event { return timerAnswered{f, request(ctx), true} })
 	}
-}
-
-// nextRead takes the next timer out of the queues of reads from the leader. It returns nil if no timer is queued, or if
-// there is no memory for the timer's body. Timers whose body is in memory come first, because the other timers may wait
-// for that memory.
-func (w *worker) nextRead() (f *flight) {
-	t := w.timers
-	switch {
-	case len(t.bodyQueue) > 0:
-		f, t.bodyQueue = t.bodyQueue[0], t.bodyQueue[1:]
-	case len(t.leaderQueue) > 0 && w.load(t.leaderQueue[0], loadShare):
-		f, t.leaderQueue = t.leaderQueue[0], t.leaderQueue[1:]
-	}
-	return f
 }

@@ -53,7 +53,7 @@ func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 	if r.cursorSubject != "" && item.Subject == r.cursorSubject {
 		return r.cursor.VoidMark(), true
 	}
-	return r.cursor.Begin(item.Sequence), true
+	return r.cursor.Begin(item.Sequence, item.Subject), true
 }
 
 // adopt begins an epoch, and reports whether the stream has a new history. If it has, the messages in memory are of an
@@ -144,8 +144,9 @@ func (w *worker) wantsMore(local time.Time) bool {
 // settlements is used up. In a lane without a delay, messages that are far from due use about half of the memory at
 // most: see holdOrSpill.
 func (w *worker) full() bool {
-	return w.flights.count >= 2*w.engine.Settings.HoldMessages || w.reading.cursor.Span() >= maxSpan ||
-		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
+	cursor := &w.reading.cursor
+	return w.flights.count >= 2*w.engine.Settings.HoldMessages || cursor.Span() >= maxSpan || w.commits.crowded(cursor) ||
+		w.timers.count >= 2*maxSettlements || !w.flights.account.room(w.flights.reserve())
 }
 
 // resumeTime returns the time at which reading resumes. Known is false if reading does not pause, or pauses until

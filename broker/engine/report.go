@@ -19,21 +19,22 @@ const countInterval = 5 * time.Second
 func (w *worker) report(local time.Time) {
 	f, r := w.flights, w.reading
 	now, _ := w.clock.Now(local)
-	report := stats.Report{
+	report := &w.lastReport // reused, because the interface call below would move a new report to the heap
+	*report = stats.Report{
 		Memory:          stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
 		WaitingMessages: f.waiting(), NewerMessages: len(f.newerFormat),
-		Pending: uint64(f.count) + r.pending(), Read: r.last.Sequence, Bytes: r.sample.Bytes,
-		MaxBytes: r.sample.MaxBytes, ClockOffset: w.clock.Offset(now, local),
-		UncommittedSince: w.commits.uncommittedSince(&r.cursor, local),
+		Pending: uint64(f.count) + r.pending(), Read: r.last.Sequence,
+		Arrived: r.cursor.ArrivedThrough(), Bytes: r.sample.Bytes, MaxBytes: r.sample.MaxBytes,
+		ClockOffset: w.clock.Offset(now, local), UncommittedSince: w.commits.uncommittedSince(&r.cursor, local),
 	}
-	w.plan.kind.report(w, &report)
+	w.plan.kind.report(w, report)
 	if resumes, ok := w.resumeTime(); ok && resumes.After(now) {
 		report.ResumesAt = resumes
 	}
 	report.NextDue, _ = f.nextTime()
 	report.OldestDue, _ = f.oldestOverdue()
 	report.ClockRead, _ = w.clock.LastAnswer()
-	w.gauge.Set(report)
+	w.gauge.Set(*report)
 }
 
 // count requests the number of the lane's messages if the last request is older than interval. It returns the time

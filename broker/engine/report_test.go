@@ -76,7 +76,7 @@ func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
 	w := idleWorker(t, now)
 	w.flights.setOverdue(&flight{}, leader.At(now.Add(-time.Second)), true)
-	w.reading.cursor.Done(w.reading.cursor.Begin(1))
+	w.reading.cursor.Done(w.reading.cursor.Begin(1, "x"))
 	w.report(now)
 	w.report(now.Add(time.Minute))
 	l := w.statusAt(now.Add(time.Hour))

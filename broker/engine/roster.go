@@ -48,13 +48,6 @@ func (r *roster) remove(w *worker) {
 	r.workers = slices.DeleteFunc(r.workers, func(other *worker) bool { return other == w })
 }
 
-// works reports whether this instance works the lane of a stream now, and holds the lease.
-func (r *roster) works(stream string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.workers, func(w *worker) bool { return w.lane.Stream == stream && w.lease.Held() })
-}
-
 func (r *roster) running() []*worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,6 +15,9 @@ const (
 	sampleTimeout = 2 * time.Second
 	// sampleRetry is the delay before a failed request for the leader's time is repeated.
 	sampleRetry = time.Second
+	// sampleReminder is the minimum interval between two log lines of a lane about failed requests. It is long, because
+	// in an outage all lanes log.
+	sampleReminder = time.Minute
 	// maxSleep is the maximum sleep of the loop while messages wait on the wheel. It bounds the lateness of messages after
 	// the machine was suspended.
 	maxSleep = time.Minute
@@ -35,7 +38,7 @@ func newLeaderClock(local time.Time) *leaderClock { return &leaderClock{Clock: l
 
 // record records a sample as a proof of the leader's time.
 func (c *leaderClock) record(s lane.Sample) {
-	c.Record(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
+	c.Record(leader.Reading{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 }
 
 // awaitDue returns the duration for which the loop may sleep, if the next message is due after the duration remaining.
@@ -81,9 +84,10 @@ type sampleAnswer struct {
 
 func (a sampleAnswer) handle(w *worker, m moment) {
 	w.clock.sampling = false
+	w.obstacles.note("sample", w.lane.Stream, a.err)
 	if a.err != nil {
 		w.clock.retryAt = m.local.Add(sampleRetry)
-		w.limitedLog.Log(slog.LevelWarn,
+		w.limitedLog.LogEvery(sampleReminder, slog.LevelWarn,
 			"the stream's leader does not report its time; due messages may have to wait for it; will retry", "err", a.err)
 		return
 	}

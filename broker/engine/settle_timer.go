@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"delaybroker/broker/acks"
@@ -42,24 +43,17 @@ type settlement struct {
 
 // settlements are the settlements of a lane. Only the lane's loop uses them.
 type settlements struct {
-	queue      []*settlement             // to be carried out next, in order
-	retries    *wheel.Wheel[*settlement] // settlements that wait for another try
-	required   map[*settlement]struct{}  // drain waits for these: their entries would make the next owner deliver again
-	count      int                       // number of settlements, including those in progress
-	unanswered int                       // number of the settlements' requests and publishes without an answer
+	queue    turns[*settlement]        // to be carried out next
+	retries  *wheel.Wheel[*settlement] // settlements that wait for another try
+	required map[*settlement]struct{}  // drain waits for these: their entries would make the next instance deliver again
+	count    int                       // number of settlements, including those in progress
 }
 
-type (
-	outcomeStored struct { // the event that the publish of a timer's outcome has ended
-		*settlement
-		storeAnswer
-	}
-	removed struct { // the event that the removal of entries has ended
-		*settlement
-		earlierRemoved bool // no entry of an earlier round is left
-		err            error
-	}
-)
+// settlementAnswered is the event that a request of a settlement has ended: a removal, or the publish of the outcome.
+type settlementAnswered struct {
+	*settlement
+	event role.Event
+}
 
 // remove removes the message of a settled timer from memory, and queues the removal of the timer's entries. The lane's
 // cursor does not pass the message until the entries are removed.
@@ -71,76 +65,70 @@ func (w *worker) remove(f *flight) {
 		w.timers.required[s] = struct{}{}
 	}
 	w.timers.count++
-	w.timers.stream.Settle(f.timer)
 	w.forgetTimer(f)
 	w.flights.end(f)
-	w.timers.queue = append(w.timers.queue, s)
+	w.timers.settle(s)
 	w.charge()
 }
 
-// startSettlements begins the next steps of queued settlements, at most maxRemovals concurrently.
+// settle queues the next step of a settlement.
+func (t *timers) settle(s *settlement) {
+	t.queue.add(message.Tenant(t.lane.Policy.Names.Parse(s.timer.Subject).Target), s, true)
+}
+
+// startSettlements begins the next steps of queued settlements.
 func (w *worker) startSettlements(m moment) {
 	t := w.timers
 	if !w.stopped.Load() { // drain retries at its own interval
 		for _, s := range t.retries.Advance(m.now.Stamp()) {
-			t.queue = append(t.queue, s)
+			t.settle(s)
 		}
 	}
-	for len(t.queue) > 0 && t.settlements.unanswered < maxRemovals && !w.settlementsWait(m.local) {
-		s := t.queue[0]
-		t.queue = t.queue[1:]
-		t.settlements.unanswered++
-		if t.stream.HasOutcome(s.timer) {
-			outcome := t.stream.OutcomeEntry(s.timer, message.Request{ID: s.id, Due: s.due})
-			w.publish(t.stream.Name(), outcome, func(a storeAnswer) { w.mail.Put(outcomeStored{s, a}) })
+	for t.queue.waiting > 0 && !w.settlementsWait(m.local) {
+		s, ok := t.queue.take(nil)
+		if !ok {
+			return
+		}
+		if outcome := s.timer.Outcome(message.Request{ID: s.id, Due: s.due}); outcome != nil {
+			w.publish(t.lane.Name(), outcome, func(a storeAnswer) {
+				w.mail.Put(settlementAnswered{s, a.published()})
+			})
 			continue
 		}
-		subject, generation, removal := s.timer.Subject, s.timer.Generation, s.timer.Removal
-		w.ask(func(ctx context.Context) event {
-			earlierRemoved, err := t.stream.RemoveEntries(ctx, subject, generation, removal)
-			return removed{s, earlierRemoved, err}
-		})
+		request := s.timer.Request(0)
+		w.ask(func(ctx context.Context) event { return settlementAnswered{s, request(ctx)} })
 	}
 }
 
 // settlementsWait reports whether the queued settlements must wait because the lane is busy: see maxAnswers.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
-	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].settledAt) > maxSettlementWait {
+	if w.stopped.Load() || t.count > maxSettlements || w.full() ||
+		local.Sub(t.queue.order[0].ready[0].settledAt) > maxSettlementWait {
 		return false
 	}
-	return w.flights.unanswered-t.settlements.unanswered > maxAnswers || t.queued() > 0
+	return w.flights.unanswered-len(t.queue.begun) > maxAnswers || t.queued() > 0
 }
 
-func (e outcomeStored) handle(w *worker, m moment) {
+// handle queues the next step of a settlement, or ends the settlement.
+func (e settlementAnswered) handle(w *worker, m moment) {
+	s, t := e.settlement, w.timers
 	w.flights.unanswered--
-	w.timers.settlements.unanswered--
-	step := e.timer.AfterOutcome(role.Answer{Ack: e.ack, Err: e.storeAnswer.err})
-	if step.Kind == role.Remove {
-		w.countMissed(e.timer)
+	t.queue.end(s)
+	step := s.timer.Handle(e.event, role.Situation{Now: m.now, Local: m.local})
+	w.engine.Tally.MissedRounds.Add(uint64(step.Missed))
+	if step.Paused {
+		w.engine.Tally.PausedSeries.Add(1)
+		w.limitedLog.Log(slog.LevelWarn, "a series is paused after dead letters in a row; repair its target, and resume it",
+			"timer", s.timer.Subject)
 	}
-	w.continueSettlement(e.settlement, step, m)
-}
-
-func (e removed) handle(w *worker, m moment) {
-	w.flights.unanswered--
-	w.timers.settlements.unanswered--
-	if e.err == nil {
-		w.timers.stream.Removed(e.timer, e.earlierRemoved)
-	}
-	w.continueSettlement(e.settlement, e.timer.AfterRemoval(e.err), m)
-}
-
-// continueSettlement queues the next step of a settlement, or ends the settlement.
-func (w *worker) continueSettlement(s *settlement, step role.Step, m moment) {
-	t := w.timers
 	if !s.timer.MayRepeat() {
 		delete(t.required, s)
 	}
 	switch step.Kind {
 	case role.Remove:
 		s.tries = 0
-		t.queue = append(t.queue, s)
+		t.settle(s)
 	case role.Repeat:
 		at := m.now
 		if !acks.Offline(step.Err) { // while the connection is lost, no pass begins settlements, so no backoff is needed
@@ -153,7 +141,7 @@ func (w *worker) continueSettlement(s *settlement, step role.Step, m moment) {
 		delete(t.required, s)
 		t.count--
 		w.reading.cursor.Done(s.mark)
-		w.endAlarm(s.timer)
+		s.timer.End()
 		w.charge()
 	default:
 		panic("bug: unknown step of a settlement")
@@ -164,7 +152,7 @@ func (w *worker) continueSettlement(s *settlement, step role.Step, m moment) {
 func (t *timers) retryRequired() {
 	for s := range t.required {
 		if t.retries.Remove(s.retryHandle) {
-			t.queue = append(t.queue, s)
+			t.settle(s)
 		}
 	}
 }

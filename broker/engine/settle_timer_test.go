@@ -21,12 +21,14 @@ func TestSettlementsWait(t *testing.T) {
 		"a few answers missing": {func(w *worker) { w.flights.unanswered = maxAnswers }, 0, false},
 		"busy":                  {func(w *worker) { w.flights.unanswered = maxAnswers + 1 }, 0, true},
 		"busy with settlements": {func(w *worker) {
-			w.flights.unanswered, w.timers.settlements.unanswered = 90, 30
+			w.flights.unanswered = 90
+			for range 30 {
+				w.timers.queue.begun[new(settlement)] = nil
+			}
 		}, 0, false},
-		"reads from replicas":     {func(w *worker) { w.timers.copyQueue = make([]*flight, 1) }, 0, true},
-		"reads from the leader":   {func(w *worker) { w.timers.leaderQueue = make([]*flight, 1) }, 0, true},
-		"reads of earlier rounds": {func(w *worker) { w.timers.bodyQueue = make([]*flight, 1) }, 0, true},
-		"for long":                {func(w *worker) { w.flights.unanswered = 1000 }, maxSettlementWait + 1, false},
+		"reads from replicas":   {func(w *worker) { w.timers.copyQueue = make([]*flight, 1) }, 0, true},
+		"reads from the leader": {func(w *worker) { w.timers.reads.add("x", new(flight), false) }, 0, true},
+		"for long":              {func(w *worker) { w.flights.unanswered = 1000 }, maxSettlementWait + 1, false},
 		"many": {func(w *worker) {
 			w.flights.unanswered, w.timers.count = 1000, maxSettlements+1
 		}, 0, false},
@@ -36,7 +38,7 @@ func TestSettlementsWait(t *testing.T) {
 		w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		f := entryRead(w, 7, now, message.Header{"Delay-Cancel": {"1"}})
 		w.remove(f)
-		w.timers.queue[0].settledAt = now
+		w.timers.queue.order[0].ready[0].settledAt = now
 		tt.change(w)
 		if got := w.settlementsWait(now.Add(tt.after)); got != tt.want {
 			t.Errorf("%s: settlements wait: %t, want %t", name, got, tt.want)
@@ -49,7 +51,9 @@ func TestSettlementsWait(t *testing.T) {
 func TestSettledTimerLeavesMemory(t *testing.T) {
 	now := time.Now()
 	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	w.timers.lane.History = time.Hour
 	f := entryRead(w, 7, now, message.Header{"Delay-Cancel": {"1"}})
+	f.timer.PreviousRemoved() // so the removal sends no request
 	f.timer.Size = 1 << 20
 	w.load(f, loadShare)
 	if w.flights.bytes < 1<<20 || w.timers.loadedBytes != 1<<20 {
@@ -63,8 +67,8 @@ func TestSettledTimerLeavesMemory(t *testing.T) {
 	if w.reading.cursor.ArrivedThrough() != 0 {
 		t.Error("the message is committed before the entries are removed")
 	}
-	s := w.timers.queue[0]
-	removed{settlement: s}.handle(w, w.moment(now))
+	s, _ := w.timers.queue.take(nil)
+	settlementAnswered{s, s.timer.Request(0)(t.Context())}.handle(w, w.moment(now))
 	if w.timers.count != 0 || w.reading.cursor.ArrivedThrough() != 7 {
 		t.Errorf("removed: %d settlements, committed up to %d", w.timers.count, w.reading.cursor.ArrivedThrough())
 	}

@@ -14,7 +14,8 @@ import (
 //	event                         time of the wake-up
 //	a due message                 at the end of the slack
 //	a message that awaits a hop   at the end of the slack, but after at most batchWindow
-//	an answer                     immediately, or at the end of the cooldown after the last work
+//	an answer                     immediately, or at the end of the cooldown after the last work; an answer that only
+//	                              ends its message does not shorten a sleep of at most answerWindow
 //	a message that was just       immediately, or at the end of the reader's batch window: see readerBatchWindow
 //	stored
 //
@@ -40,11 +41,10 @@ func slackEnd(t leader.Time, slack time.Duration) leader.Time {
 func slackBegin(t leader.Time, slack time.Duration) leader.Time { return t.Truncate(slack) }
 
 // readerBatchWindow returns the time for which the reader of a lane collects messages. Without a slack, it is zero. In
-// a lane without a delay, and in a level that may be the home of a rate, it is the slack, because a message may be due
-// when it is stored. In any other lane, it is at least batchWindow.
+// a lane without a delay, it is the slack, because a message may be due when it is stored. In any other lane, it is at
+// least batchWindow.
 func readerBatchWindow(l streams.Spec, cfg config.Config) time.Duration {
-	rated := len(cfg.Rates)+len(cfg.RatesByKey) > 0
-	if cfg.Slack == 0 || l.Delay == 0 || rated && l.Delay <= maxHome {
+	if cfg.Slack == 0 || l.Delay == 0 {
 		return cfg.Slack
 	}
 	return max(cfg.Slack, batchWindow)
@@ -79,5 +79,5 @@ func (w *worker) startCooldown(m moment) {
 func (w *worker) mustHandleAnswers() bool {
 	t := w.timers
 	return w.clock.sampling || w.backlog.open || w.stopped.Load() || w.full() || w.flights.blocked() ||
-		len(t.claims)+t.queued()+t.copyReads+t.leaderReads > 0
+		t.lane.Claims()+t.queued()+t.copyReads+len(t.reads.begun) > 0
 }

@@ -1,13 +1,11 @@
 package engine
 
 import (
-	"fmt"
-	"hash/fnv"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"delaybroker/broker/config"
-	"delaybroker/broker/deliver"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
@@ -23,9 +21,6 @@ type plan struct {
 	retries  levels.Ladder // the delays of the retry lanes
 	attempts int           // default number of refusals after which a message becomes a dead letter
 
-	limits deliver.Limits
-	homes  []levels.Level // the levels that can be the home of a rate's bucket: see rates.go
-
 	retryRules   config.RetryWaits // by target; targets without a rule use retries
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits // by target; targets without a rule use attempts
@@ -35,7 +30,6 @@ type plan struct {
 
 func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	return plan{
-		limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, homes: homesOf(cfg.Ladder),
 		kind: kind, delay: delay, slack: cfg.Slack, ladder: cfg.Ladder, retries: cfg.RetryLadder,
 		retryRules:  cfg.RetryRules,
 		retryJitter: cfg.RetryJitter, attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
@@ -47,22 +41,13 @@ func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 // instances with the same settings compute the same jitter.
 func (p plan) jitter(r message.Request, attempts int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
-	if limit <= 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, r.ID, "/", attempts) // a hash's Write never fails
-	return time.Duration(h.Sum64() % uint64(limit)).Truncate(time.Millisecond)
+	return message.PartOf(limit, r.ID+"/"+strconv.Itoa(attempts))
 }
 
 // maxAttempts returns the number of refusals after which a message becomes a dead letter. The settings of its target
 // determine this number, and the client may set a smaller number.
 func (p plan) maxAttempts(r message.Request) int {
-	n := p.attemptRules.Lookup(r.Target, p.attempts)
-	if r.MaxAttempts > 0 {
-		n = min(n, r.MaxAttempts)
-	}
-	return n
+	return r.RefusalLimit(p.attemptRules.Lookup(r.Target, p.attempts))
 }
 
 // moment is the situation of a worker at the time of a decision.
@@ -73,8 +58,7 @@ type moment struct {
 	inMemory int       // number of messages in memory
 	crowded  bool      // memory is short: see holdOrSpill
 	pauses   *pause.List
-	canPark  bool                    // the stream of paused messages may accept a message: see parking
-	works    func(levels.Level) bool // reports whether this instance works the lane of a level now
+	canPark  bool // the stream of paused messages may accept a message: see parking
 }
 
 // step is the next action on a message.
@@ -97,7 +81,7 @@ type stepKind int
 const (
 	hold        stepKind = iota // wait on the wheel until the next decision
 	backOff                     // like hold, after a try that failed
-	pace                        // wait for the message's reserved send time: see rates.go
+	pace                        // wait for the message's reserved send time
 	awaitKey                    // wait until the key of the message's seal is known
 	awaitClose                  // wait while the pause of the target is closing
 	hop                         // publish into a level
@@ -105,11 +89,12 @@ const (
 	park                        // publish into the lane of a pause
 	dead                        // publish into the stream of dead letters
 	repeat                      // publish the same message again, under the same id
-	check                       // after the answer "duplicate": read the message that the stream already has
+	check                       // read the message that a stream has: after the answer "duplicate", or see unverified
 	renew                       // publish the same message under another id
 	fire                        // deliver to the target
 	arrive                      // remove from memory: the message has arrived, or its timer needs no step
-	examine                     // of a timer: read its state or earlier entries
+	readCopy                    // of a timer: read its entry from a replica
+	examine                     // of a timer: read its state or earlier entries from the leader
 	claim                       // of a timer: store its firing
 	decideAgain                 // of a timer: decide again, because its firing was stored or its entry was read
 	remove                      // of a timer: remove its entries

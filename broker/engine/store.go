@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/fault"
 	"delaybroker/broker/jsapi"
 )
 
@@ -49,9 +50,20 @@ type stored struct {
 
 // store seals the flight's message, and publishes it into one of our streams.
 func (w *worker) store(f *flight) {
-	m := &nats.Msg{Subject: f.sent.subject, Header: f.sent.header(), Data: f.sent.body(f)}
-	w.engine.Keys.Policy.Keys.SealMessage(m.Subject, m.Header, m.Data, time.Now())
-	w.publish(f.sent.stream, m, func(a storeAnswer) { w.mail.Put(stored{f, a}) })
+	w.publish(f.sent.stream, w.message(f, f.sent), func(a storeAnswer) {
+		if a.stored() {
+			w.mail.putLater(stored{f, a})
+		} else {
+			w.mail.Put(stored{f, a})
+		}
+	})
+}
+
+// message returns the sealed message of a publish.
+func (w *worker) message(f *flight, p *publish) *nats.Msg {
+	m := &nats.Msg{Subject: p.subject, Header: p.header(), Data: p.body(f)}
+	w.engine.Keys.Policy.Keys.SealMessage(m.Subject, m.Header, m.Data)
+	return m
 }
 
 // publish publishes into one of our streams, and calls done with the answer, on any goroutine. It ignores answers that
@@ -63,6 +75,7 @@ func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 		if !ok {
 			return true
 		}
+		w.obstacles.note(stream, m.Subject, fault.OfReply(stream, r))
 		done(storeAnswer{ack: r.Ack, err: r.Err, local: err != nil && r.Err == nil})
 		return false
 	})
@@ -77,7 +90,9 @@ func (e stored) handle(w *worker, m moment) {
 		if sent.kind == hop {
 			f.refusedBy = sent.level.Name
 		}
-		if sent.kind == dead && sent.request.Attempts == f.request.Attempts { // the next step is a dead letter again
+		// The next step is a dead letter again, unless even the letter is too large: then max_payload was lowered, and when
+		// it is raised, the message is delivered.
+		if sent.kind == dead && sent.request.Attempts == f.request.Attempts && a.ack.Code != jsapi.CodeTooLarge {
 			f.problem = sent.problem
 		}
 		if !a.local {
@@ -115,32 +130,38 @@ func (w *worker) countMove(f *flight, m moment) {
 // checked is the event that the read of a copy has ended.
 type checked struct {
 	*flight
-	ours bool // a broker wrote the copy for the same hop
-	err  error
+	stream string
+	ours   bool // a broker wrote the copy for the same hop, or the message itself still exists
+	err    error
 }
 
 // check reads the copy of a publish. All publishers of a stream, clients included, share one namespace of ids. So if a
 // client guesses the id of a publish and uses the id first, the stream reports the worker's publish as a duplicate,
 // although the stream does not have the message. Therefore a copy counts only if a broker wrote it for the same hop:
-// under an internal subject, with our seal, and with the same Delay-Id and hop count.
+// under an internal subject, with our seal, and with the same Delay-Id and hop count. Without a publish, check looks
+// for the message itself: see hand_over.go.
 func (w *worker) check(f *flight) {
 	if w.flights.checks == maxChecks {
 		w.flights.unchecked = append(w.flights.unchecked, f)
 		return
 	}
 	w.flights.checks++
-	sent := f.sent
+	sent, stream, sequence := f.sent, w.lane.Stream, f.Sequence
+	if sent != nil {
+		stream, sequence = sent.stream, sent.duplicate
+	}
 	w.ask(func(ctx context.Context) event {
-		found, err := w.engine.JetStream.API.Message(ctx, sent.stream, sent.duplicate)
-		ours := err == nil && w.engine.Keys.Recognizes(sent.header(), found)
+		found, err := w.engine.JetStream.API.Message(ctx, stream, sequence)
+		ours := err == nil && (sent == nil || w.engine.Keys.Recognizes(sent.header(), found))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		return checked{f, ours, err}
+		return checked{f, stream, ours, err}
 	})
 }
 
 func (e checked) handle(w *worker, m moment) {
+	w.obstacles.note("check", e.stream, e.err)
 	w.flights.unanswered--
 	w.flights.checks--
 	if queue := w.flights.unchecked; len(queue) > 0 {
@@ -148,6 +169,9 @@ func (e checked) handle(w *worker, m moment) {
 		w.check(queue[0])
 	}
 	switch {
+	case e.sent == nil:
+		w.apply(e.flight, afterVerification(w.plan, m, e.flight, e.ours, e.err), m)
+		return
 	case e.err != nil:
 		w.log.Debug("cannot read the original of a duplicate, will retry", "id", e.request.ID, "err", e.err)
 	case e.ours:

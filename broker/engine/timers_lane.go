@@ -11,7 +11,6 @@ import (
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
-	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/role"
@@ -34,17 +33,16 @@ const (
 // last entry of a subject is the timer's state.
 type timersLane struct {
 	plainLane
-	stream     *role.Stream
-	cursor     string    // the subject of the lane's cursor
-	ownedSince time.Time // local; when this instance became the owner of the lane
+	stream      *role.Stream
+	cursor      string    // the subject of the lane's cursor
+	activeSince time.Time // local; when this instance began to work the lane
 
 	yield    yield
-	sweep    role.Sweep
 	unopened int // number of entries, sealed with an unknown key, that the latest sweep pass has found
 }
 
 func newTimersLane(s *role.Stream, cursor string) *timersLane {
-	return &timersLane{stream: s, cursor: cursor, ownedSince: time.Now()}
+	return &timersLane{stream: s, cursor: cursor, activeSince: time.Now()}
 }
 
 func (l *timersLane) source() source {
@@ -52,63 +50,28 @@ func (l *timersLane) source() source {
 }
 
 // parse parses an entry of the timers' stream. If the entry replaces a set in memory, parse calls supersede.
-//
-// An entry that is sealed with an unknown key, and that was stored before this instance owned the lane, stays in the
-// stream. The operator may have removed the key too early, and a dead letter would end the series. The sweep counts
-// such entries. After the key is set again, the sweep finds their timers.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
-	if in.KeysCurrent && l.beforeOwnership(w, leader.At(in.At)) { // awaitKey has called parse again
-		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
-		return
-	}
-	e := entry.Parse(t.stream.Policy, in)
 	previous := t.lastSets[f.Subject]
-	if previous == nil || previous.Sequence != e.Generation {
-		if a := t.stream.FiringAlarm(e, in); a != nil && l.beforeOwnership(w, leader.At(in.At)) {
-			f.request, f.timer = e.Request, a
-			return
-		}
+	var alarm *role.Alarm
+	if previous != nil && previous.Sequence < f.Sequence {
+		alarm = previous.timer
 	}
-	var predecessor *role.Alarm // the set that directly precedes this set; nil if it is not in memory
-	if previous != nil && previous.Sequence < f.Sequence && previous.problem == nil && previous.timer.IsPending() {
-		predecessor = previous.timer
+	read := t.lane.Read(in, f.Size-len(f.Subject), alarm, l.storedWhileActive(w, leader.At(in.At)))
+	f.request, f.problem, f.timer = read.Request, read.Problem, read.Alarm
+	if read.Replaces && w.supersede(previous) && read.Kind == entry.Cancel {
+		f.timer.PreviousRemoved()
 	}
-	removesPrevious := false // the entry of previous is to be removed
-	switch {
-	case previous == nil || previous.Sequence >= f.Sequence:
-	case previous.timer.ReplacedBy(e):
-		removesPrevious = w.supersede(previous)
-	default:
-		previous.timer.MayHaveFired()
-	}
-	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.EntryAlarm(e, in)
-	if removesPrevious && e.Kind == entry.Cancel && f.timer.Keep {
-		f.timer.Entry = 0 // supersede removes the set; the sweep removes the cancel, and all entries before it
-	}
-	switch e.Kind {
-	case entry.Set:
+	if read.Kind == entry.Set {
 		t.lastSets[f.Subject] = f
-		f.request.Due = f.timer.JoinRun(predecessor, e)
-		limit := int(w.lane.MaxMsgSize)
-		if f.problem == nil && e.Replaced == 0 && limit > 0 && f.Size-len(f.Subject) > limit-provision.LevelReserve {
-			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
-		}
-	case entry.Cancel, entry.Unproven:
-	default:
-		f.problem = nil // an entry that a broker wrote never becomes a dead letter
-	}
-	l.sweep.NoteDue(t.stream.Deadline(e, f.Subject, f.At))
-	if t.stream.MustReseal(e, in) {
-		l.sweep.NoteDue(f.At) // a sweep pass must reseal the entry
 	}
 }
 
-// beforeOwnership reports whether an entry was stored before this instance owned the lane. While the leader's clock is
-// unknown, beforeOwnership returns true: this instance has not fired a timer yet.
-func (l *timersLane) beforeOwnership(w *worker, stored leader.Time) bool {
-	since, _ := w.clock.Now(l.ownedSince)
-	return !w.clock.HasAnswer() || stored.Before(since)
+// storedWhileActive reports whether an entry was stored while this instance was active. While the leader's clock is
+// unknown, storedWhileActive returns false: this instance has not fired a timer yet.
+func (l *timersLane) storedWhileActive(w *worker, stored leader.Time) bool {
+	since, _ := w.clock.Now(l.activeSince)
+	return w.clock.HasAnswer() && !stored.Before(since)
 }
 
 func (l *timersLane) deadline(_ plan, f *flight) (at leader.Time, retry bool) {
@@ -146,16 +109,16 @@ func (l *timersLane) sweepIfDue(w *worker, m moment) time.Duration {
 	if !w.clock.HasAnswer() || !w.reading.live() {
 		return forever
 	}
-	wait, ok := l.sweep.Wait(m.now, m.local, w.reading.sample.Messages == 0 && w.reading.last.Sequence == 0)
+	wait, ok := w.timers.lane.Sweep.Wait(m.now, m.local, w.reading.sample.Messages == 0 && w.reading.last.Sequence == 0)
 	switch {
 	case !ok:
 		return forever
 	case wait > 0:
 		return wait
 	}
-	cutoff := l.sweep.Begin(m.now)
+	cutoff := w.timers.lane.Sweep.Begin(m.now)
 	w.wg.Go(func() {
-		end := l.stream.Pass(w.loopCtx, cutoff, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
+		end := w.timers.lane.Pass(w.loopCtx, cutoff, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
 		w.mail.Put(passEnded{l, end})
 	})
 	return forever
@@ -173,7 +136,7 @@ func (e passEnded) handle(w *worker, m moment) {
 	if err := e.end.Err; err != nil {
 		w.limitedLog.Log(slog.LevelWarn, "cannot look for overdue timers, will retry", "err", err)
 	}
-	e.lane.sweep.End(e.end, m.local)
+	w.timers.lane.Sweep.End(e.end, m.local)
 	e.lane.logSeals(w, e.end)
 }
 

@@ -40,9 +40,9 @@ func TestPendingSetIsReplaced(t *testing.T) {
 	}{
 		"sealed with an unknown key": {func(f *flight) message.Header {
 			h := firedHeader(f, 7, "me")
-			message.NewKeys([]string{"another, as long"}, now).SealMessage(f.Subject, h, nil, now)
+			message.NewKeys([]string{"another, as long"}).SealMessage(f.Subject, h, nil)
 			return h
-		}, true, message.NewKeys([]string{"a secret of sixteen"}, now)},
+		}, true, message.NewKeys([]string{"a secret of sixteen"})},
 		"its firing":       {func(f *flight) message.Header { return firedHeader(f, 7, "me") }, true, nil},
 		"a foreign firing": {func(f *flight) message.Header { return firedHeader(f, 6, "me") }, false, nil},
 		"another set":      {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
@@ -52,28 +52,37 @@ func TestPendingSetIsReplaced(t *testing.T) {
 			return entry.Pending{Request: f.request}.OverHeader(7, 8, entry.Delivered)
 		}, false, nil},
 	} {
-		for stage, doubt := range map[role.Stage]func(*worker, *flight){
-			role.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.nextAttempt()) },
-			role.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
-				w.timers.claims[f.timer] = struct{}{}
+		for stage, doubt := range map[string]func(*worker, *flight){
+			"hold until": func(w *worker, f *flight) { w.flights.hold(f, f.nextAttempt()) },
+			"examine": func(w *worker, f *flight) { // the answer to its firing was lost
 				w.flights.unanswered++
-				claimAnswered{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
+				answered(f, storeAnswer{err: acks.ErrTimeout}).handle(w, w.moment(now))
 			},
 		} {
 			w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
-			w.timers.stream.Policy.Keys = tt.keys
+			w.timers.lane.Policy.Keys = tt.keys
 			f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
-			if doubt(w, f); f.timer.Stage != stage || w.flights.waiting() != 1 {
-				t.Fatalf("the timer is in stage %d, want %d, and %d messages wait", f.timer.Stage, stage, w.flights.waiting())
+			if doubt(w, f); !isInDoubt(w, f) == (stage == "examine") || w.flights.waiting() != 1 {
+				t.Fatalf("%s: in doubt %t, and %d messages wait", stage, isInDoubt(w, f), w.flights.waiting())
 			}
 			entryRead(w, 9, now, tt.header(f))
 			entryRead(w, 10, now, message.Header{"Delay-For": {"2h"}})
-			kept := tt.kept || stage == role.Doubt
-			if got := w.flights.waiting() == 1; got != kept || kept != (f.timer.Stage == role.Doubt) {
-				t.Errorf("%s, in stage %d: kept: %t, want %t; then in stage %d", name, stage, got, kept, f.timer.Stage)
+			kept := tt.kept || stage == "examine"
+			if got := w.flights.waiting() == 1; got != kept || kept != isInDoubt(w, f) {
+				t.Errorf("%s, before %q: kept: %t, want %t; then in doubt %t", name, stage, got, kept, isInDoubt(w, f))
 			}
 		}
 	}
+}
+
+// answered returns the event that the timers' stream has answered the publish of a firing, or has not answered.
+func answered(f *flight, a storeAnswer) timerAnswered {
+	return timerAnswered{flight: f, event: a.published()}
+}
+
+// isInDoubt reports whether a timer must be read from the leader when it is due.
+func isInDoubt(w *worker, f *flight) bool {
+	return nextStep(w.plan, moment{now: f.nextAttempt(), proven: true}, f).kind == examine
 }
 
 // TestFiredStaysFired: after the firing is stored, the message is delivered even if other entries of its subject are
@@ -82,13 +91,13 @@ func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
 	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
-	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.handle(w, w.moment(now))
+	answered(f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}).handle(w, w.moment(now))
 	if d := w.engine.Deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
 		t.Fatalf("the message was not delivered: %+v", *d)
 	}
 	entryRead(w, 9, now, message.Header{"Delay-Cancel": {"1"}})
-	if f.timer.Stage != role.Fired || f.timer.Superseded || f.timer.Entry != 8 {
-		t.Errorf("after a cancel, the timer is %+v", f.timer)
+	if s := nextStep(w.plan, w.moment(now), f); s.kind != fire {
+		t.Errorf("after a cancel, the next step of the timer is %s", s)
 	}
 }
 
@@ -104,17 +113,43 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 		"no room for the outcome": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
 	} {
 		w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+		w.timers.lane.History = time.Hour
 		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
-			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
-			f.timer.Stage, f.timer.Entry, f.timer.Outcome, f.timer.Skipped = role.Settled, 7, entry.Missed, 1
+			f := lastRound(w, uint64(5+i), now)
+			w.claim(f, moment{now: leader.At(now.Add(3 * time.Hour))})
+			if got := w.engine.Tally.MissedRounds.Load(); got != uint64(i) {
+				t.Errorf("%s: before outcome %d is stored, %d rounds are counted, want %d", name, i+1, got, i)
+			}
 			w.flights.unanswered++
-			w.remove(f)
-			outcomeStored{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
+			s, _ := w.timers.queue.take(nil)
+			if i > 0 {
+				s, _ = w.timers.queue.take(nil) // the first one is to be removed
+			}
+			event := answer.published()
+			settlementAnswered{s, event}.handle(w, w.moment(now))
 		}
 		if got := w.engine.Tally.MissedRounds.Load(); got != tt.want {
 			t.Errorf("%s: %d rounds are counted, want %d", name, got, tt.want)
 		}
 	}
+}
+
+// TestMissedLastRoundWithoutHistory: without a history, no outcome is stored, so the round is counted at once.
+func TestMissedLastRoundWithoutHistory(t *testing.T) {
+	now := time.Now()
+	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	w.claim(lastRound(w, 5, now), moment{now: leader.At(now.Add(3 * time.Hour))})
+	if got := w.engine.Tally.MissedRounds.Load(); got != 1 || w.timers.count != 1 {
+		t.Errorf("%d rounds are counted, and %d timers are settled; want one", got, w.timers.count)
+	}
+}
+
+// lastRound returns the only round of a series, which is due in an hour.
+func lastRound(w *worker, sequence uint64, now time.Time) *flight {
+	return entryRead(w, sequence, now, message.Header{
+		"Delay-Every": {"1h"}, "Delay-Missed-Rounds": {"skip"},
+		"Delay-Last": {now.Add(90 * time.Minute).UTC().Format(time.RFC3339)},
+	})
 }
 
 // TestEarlierFiringsByTheLeadersClock: the worker compares the stored time of a firing with the time at which this
@@ -136,44 +171,16 @@ func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 			{stored: -time.Minute, read: true, unknown: true},
 		} {
 			w := newTestWorker(t, lane, now)
-			w.plan.kind.(*timersLane).ownedSince, w.clock = now, newLeaderClock(now)
+			w.plan.kind.(*timersLane).activeSince, w.clock = now, newLeaderClock(now)
 			if !tt.unknown {
-				w.clock.Record(leader.Answer{Time: now.Round(0).Add(offset), Received: now, LastSeq: 300})
+				w.clock.Record(leader.Reading{Time: now.Round(0).Add(offset), Received: now, LastSeq: 300})
 			}
 			f := entryRead(w, 9, now.Add(offset+tt.stored), firedHeader(set, 7, "other"))
-			if got := f.timer.Stage == role.Doubt; got != tt.read {
+			if got := isInDoubt(w, f); got != tt.read {
 				t.Errorf("clock offset %s, stored %s after the lane became ours, clock unknown %t: read %t, want %t",
 					offset, tt.stored, tt.unknown, got, tt.read)
 			}
 		}
-	}
-}
-
-// TestNextRead: a timer for whose body there is no memory does not block the timers whose bodies take that memory.
-func TestNextRead(t *testing.T) {
-	now := time.Now()
-	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
-	inDoubt := func(sequence uint64, size int) *flight {
-		f := entryRead(w, sequence, now, message.Header{"Delay-Until": {"2030-01-01T00:00:00Z"}})
-		w.flights.removeFromWheel(f)
-		f.timer.Stage, f.timer.Size = role.Doubt, size
-		return f
-	}
-	large := int(w.flights.account.Limit()) / loadShare
-	loaded, blocked := inDoubt(7, large), inDoubt(8, large)
-	w.load(loaded, loadShare)
-	w.timers.leaderReads = maxLeaderReads // so that examine only queues
-	w.examine(blocked, moment{})
-	w.examine(loaded, moment{})
-	if got := w.nextRead(); got != loaded {
-		t.Errorf("the first read is of %p, want the loaded timer %p", got, loaded)
-	}
-	if got := w.nextRead(); got != nil {
-		t.Errorf("then, without memory, %p is read, want none", got)
-	}
-	w.unload(loaded)
-	if got := w.nextRead(); got != blocked {
-		t.Errorf("with memory, %p is read, want the other timer %p", got, blocked)
 	}
 }
 
@@ -182,7 +189,7 @@ func TestLoadedHeaders(t *testing.T) {
 	now := time.Now()
 	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now, message.Header{"Delay-Until": {"2030-01-01T00:00:00Z"}})
-	f.timer.Stage, f.timer.Size = role.Doubt, 1000
+	f.timer.Size = 1000
 	before := w.flights.bytes
 	w.load(f, loadShare)
 	const count, length = 20, 100
@@ -191,7 +198,9 @@ func TestLoadedHeaders(t *testing.T) {
 		in.Header[fmt.Sprintf("X-%03d", i)] = []string{strings.Repeat("v", length)}
 	}
 	for range 2 { // the second read replaces the first
-		w.restart(f, entry.Parse(w.timers.stream.Policy, in), make([]byte, 1000))
+		e := entry.Parse(w.timers.lane.Policy, in)
+		w.applyToTimer(f, role.Step{Kind: role.Hold, At: f.nextAttempt(),
+			Content: &role.Content{Request: e.Request, Body: make([]byte, 1000)}}, w.moment(now))
 		perHeader := 2*(length+len("X-000")) + headerOverhead
 		if want := 1000 + count*perHeader; w.timers.loadedBytes != want || w.flights.bytes != before+want+want/4 {
 			t.Errorf("%d bytes are loaded, and the lane uses %d more; want %d, and a quarter more", w.timers.loadedBytes,

@@ -41,6 +41,7 @@ type packed struct {
 	mark          lane.Mark
 	overdueHandle wheel.Handle
 	timer         *role.Alarm // see flight.timer
+	loaded        int32       // see flight.loaded
 	awaitsHop     bool        // see flight.awaitsHop
 	size          int32       // see flight.size
 	wire          int32       // see lane.Message.Size
@@ -68,7 +69,8 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 	f.scratch = fl.request.Pack(f.scratch[:0])
 	p := &packed{
 		request: string(f.scratch), data: fl.Data, sequence: fl.Sequence, at: fl.At.UnixNano(), mark: fl.mark,
-		overdueHandle: fl.overdueHandle, timer: fl.timer, awaitsHop: fl.awaitsHop, size: int32(fl.size), wire: int32(fl.Size),
+		overdueHandle: fl.overdueHandle, timer: fl.timer,
+		loaded: int32(fl.loaded), awaitsHop: fl.awaitsHop, size: int32(fl.size), wire: int32(fl.Size),
 	}
 	if len(p.data) <= maxPackedBody {
 		p.data = bytes.Clone(p.data)
@@ -88,7 +90,7 @@ func (f *flights) unpack(p *packed) *flight {
 	fl := &flight{
 		Message: lane.Message{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
 		mark:    p.mark, overdueHandle: p.overdueHandle, awaitsHop: p.awaitsHop, size: int(p.size),
-		request: message.Unpack(p.request), timer: p.timer,
+		request: message.Unpack(p.request), timer: p.timer, loaded: int(p.loaded),
 	}
 	fl.growth = fl.size - p.cost()
 	f.packed--
@@ -115,9 +117,9 @@ func (f *flights) reserve() int64 {
 	return min(int64(f.packed)*flightOverhead, max(0, f.mayGrow()-int64(f.growth)))
 }
 
-func (f *flights) mayGrow() int64 { return f.account.Limit() / growthShare }
+func (f *flights) mayGrow() int64 { return f.account.limit() / growthShare }
 
 // blocked reports whether there is no memory to unpack another message. Memory becomes free when messages have arrived.
 func (f *flights) blocked() bool {
-	return f.packed > 0 && int64(f.growth) >= f.mayGrow() && !f.account.Room(0)
+	return f.packed > 0 && int64(f.growth) >= f.mayGrow() && !f.account.room(0)
 }

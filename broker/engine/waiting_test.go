@@ -34,7 +34,7 @@ func TestWaitingCost(t *testing.T) {
 		var cursor lane.Cursor
 		for seq := range uint64(count) {
 			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
-			f := fs.begin(s, cursor.Begin(seq+1))
+			f := fs.begin(s, cursor.Begin(seq+1, "x"))
 			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
 			fs.packOrHold(f, f.nextAttempt().Add(time.Duration(seq)), leader.Time{})
 		}
@@ -104,13 +104,13 @@ func TestUnpackWithinMemory(t *testing.T) {
 	account := newBudget(config.MinHoldBytes, 1).Open(freeShare)
 	f, read := newFlights(account), uint64(0)
 	charge := func() { account.Set(int64(f.bytes)) }
-	for account.Room(f.reserve()) {
+	for account.room(f.reserve()) {
 		read++
 		fl := f.begin(lane.Message{Sequence: read, Size: 256, Data: make([]byte, 256)}, lane.Mark{})
 		f.packOrHold(fl, epoch, leader.Time{})
 		charge()
 	}
-	if f.packed != int(read) || read < 3*uint64(account.Limit())/4/800 {
+	if f.packed != int(read) || read < 3*uint64(account.limit())/4/800 {
 		t.Fatalf("%d messages were read, %d are packed", read, f.packed)
 	}
 	var out []*flight
@@ -120,8 +120,8 @@ func TestUnpackWithinMemory(t *testing.T) {
 			if out = append(out, fl); fl.Sequence != uint64(len(out)) {
 				t.Fatalf("message %d is unpacked at place %d", fl.Sequence, len(out))
 			}
-			if account.Set(int64(f.bytes)); int64(f.bytes) > account.Limit()+int64(fl.size) {
-				t.Fatalf("%d bytes in use after %d messages were unpacked, want at most %d", f.bytes, len(out), account.Limit())
+			if account.Set(int64(f.bytes)); int64(f.bytes) > account.limit()+int64(fl.size) {
+				t.Fatalf("%d bytes in use after %d messages were unpacked, want at most %d", f.bytes, len(out), account.limit())
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func TestUnpackWithinMemory(t *testing.T) {
 func TestWaitingTimerCost(t *testing.T) {
 	natstest.SkipShort(t)
 	policy := newPolicy(t)
-	stream := role.NewStream(role.Config{Policy: policy})
+	l := role.NewStream(role.Config{Policy: policy}).Lane()
 	for _, recurs := range []bool{false, true} {
 		const count, body = 10_000, 256
 		before := natstest.Heap()
@@ -167,18 +167,18 @@ func TestWaitingTimerCost(t *testing.T) {
 			if recurs {
 				header = message.Header{message.HeaderEvery: {"1m"}}
 			}
-			e := entry.Parse(policy, message.Incoming{
+			in := message.Incoming{
 				Stream: "DELAY_TIMERS", Sequence: seq + 1, At: epoch.Stamp(), Header: header, Data: make([]byte, body),
 				Subject: policy.Names.Timer(fmt.Sprintf("order-%08d", seq), "orders.expire"),
-			})
+			}
+			e := entry.Parse(policy, in)
 			if e.Kind != entry.Set || e.Problem != nil {
 				t.Fatalf("%+v", e)
 			}
 			s := storedMessage(t, policy, seq+1, 0, 0, true)
 			f := fs.begin(s, lane.Mark{})
 			f.request, f.Header, f.Data = e.Request, nil, make([]byte, body)
-			f.timer = stream.MarkerAlarm(entry.Marker{Request: e.Request, Key: fmt.Sprintf("order-%08d", seq), Size: body})
-			f.timer.TakeEntry(e)
+			f.timer = l.Read(in, 0, nil, true).Alarm
 			fs.packOrHold(f, epoch.Add(time.Hour), epoch)
 		}
 		took := natstest.Heap() - before

@@ -24,7 +24,7 @@ const watermarkStep = 100 * time.Millisecond
 // A watermark is safe for concurrent use. The zero watermark is ready to use.
 type watermark struct {
 	mu        sync.Mutex                       // guards the fields below
-	marks     map[*watermarkMember]leader.Time // a mark is zero until the lane's first Advance
+	marks     map[*watermarkMember]leader.Time // a mark is zero until the lane's first advance
 	low       leader.Time                      // the earliest mark, rounded down to a multiple of watermarkStep
 	undecided int                              // the number of expected lanes without a call of Decide
 }
@@ -35,16 +35,16 @@ type watermarkMember struct {
 	wake  func()
 }
 
-// Expect announces a number of lanes that may join. No member sends until Decide has been called for each of these
+// expect announces a number of lanes that may join. No member sends until Decide has been called for each of these
 // lanes.
-func (g *watermark) Expect(lanes int) {
+func (g *watermark) expect(lanes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.undecided += lanes
 }
 
 // Decide must be called exactly once for each expected lane: when the lane has joined, or when it is known that this
-// instance does not own the lane.
+// instance does not work the lane.
 func (g *watermark) Decide() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,10 +55,10 @@ func (g *watermark) Decide() {
 	}
 }
 
-// Join adds a lane. From then on, the other members wait for this lane. The watermark calls wake, on any goroutine,
+// join adds a lane. From then on, the other members wait for this lane. The watermark calls wake, on any goroutine,
 // when the lane's limit may have risen. The watermark holds its lock during the call, so wake must not block, and must
 // not call the watermark.
-func (g *watermark) Join(wake func()) *watermarkMember {
+func (g *watermark) join(wake func()) *watermarkMember {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.marks == nil {
@@ -69,9 +69,9 @@ func (g *watermark) Join(wake func()) *watermarkMember {
 	return m
 }
 
-// Advance sets the mark of the lane, and returns the lane's limit: the latest due time of messages that the lane may
+// advance sets the mark of the lane, and returns the lane's limit: the latest due time of messages that the lane may
 // send. The limit is zero if the lane must not send yet.
-func (m *watermarkMember) Advance(mark leader.Time) (limit leader.Time) {
+func (m *watermarkMember) advance(mark leader.Time) (limit leader.Time) {
 	g := m.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,8 +83,8 @@ func (m *watermarkMember) Advance(mark leader.Time) (limit leader.Time) {
 	return g.low.Add(watermarkStep)
 }
 
-// Leave removes the lane. The other members no longer wait for this lane.
-func (m *watermarkMember) Leave() {
+// leave removes the lane. The other members no longer wait for this lane.
+func (m *watermarkMember) leave() {
 	g := m.group
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,24 +9,24 @@ import (
 // lane. No lane waits for a lane that has left, and all lanes wait until each expected lane is decided.
 func TestWatermark(t *testing.T) {
 	g, woken := new(watermark), 0
-	a, b := g.Join(func() {}), g.Join(func() { woken++ })
-	if got := b.Advance(epoch.Add(time.Hour)); !got.IsZero() {
+	a, b := g.join(func() {}), g.join(func() { woken++ })
+	if got := b.advance(epoch.Add(time.Hour)); !got.IsZero() {
 		t.Errorf("up to %s may be sent while another lane has read no message", got.Sub(epoch))
 	}
-	if got, want := a.Advance(epoch), epoch.Add(watermarkStep); got != want || woken != 1 {
+	if got, want := a.advance(epoch), epoch.Add(watermarkStep); got != want || woken != 1 {
 		t.Errorf("up to %s may be sent, and the other was woken %d times; want %s and once",
 			got.Sub(epoch), woken, watermarkStep)
 	}
-	if got, want := b.Advance(epoch.Add(time.Hour)), epoch.Add(watermarkStep); got != want {
+	if got, want := b.advance(epoch.Add(time.Hour)), epoch.Add(watermarkStep); got != want {
 		t.Errorf("up to %s may be sent, want %s", got.Sub(epoch), watermarkStep)
 	}
-	a.Leave()
-	if got, want := b.Advance(epoch.Add(time.Hour)), epoch.Add(time.Hour+watermarkStep); got != want || woken != 2 {
+	a.leave()
+	if got, want := b.advance(epoch.Add(time.Hour)), epoch.Add(time.Hour+watermarkStep); got != want || woken != 2 {
 		t.Errorf("alone, up to %s may be sent, and the lane was woken %d times; want %s and twice",
 			got.Sub(epoch), woken, want.Sub(epoch))
 	}
-	g.Expect(1)
-	if got := b.Advance(epoch.Add(time.Hour)); !got.IsZero() {
+	g.expect(1)
+	if got := b.advance(epoch.Add(time.Hour)); !got.IsZero() {
 		t.Errorf("up to %s may be sent while an expected lane is undecided", got.Sub(epoch))
 	}
 	g.Decide()

@@ -20,6 +20,9 @@ const (
 	// maxItems is the maximum number of messages that the loop reads between two passes.
 	maxItems = 256
 
+	// answerWindow is the length of a sleep that an answer need not end, if nothing waits for the answer.
+	answerWindow = 10 * time.Millisecond
+
 	// closingPoll is the maximum interval between two checks of the messages that wait for the end of a closing pause.
 	closingPoll = 20 * time.Millisecond
 
@@ -45,6 +48,8 @@ type worker struct {
 	clock   *leaderClock
 	parking parking
 
+	obstacles obstacles // safe for concurrent use; Engine.Lanes reads it
+
 	meters
 	loop
 }
@@ -54,6 +59,7 @@ type meters struct {
 	earlyCheck stats.EarlyCheck
 	gauge      *stats.Gauge      // safe for concurrent use; Engine.Lanes reads it
 	counts     *stats.LaneCounts // safe for concurrent use; Engine.Lanes reads it
+	lastReport stats.Report      // of the method report
 }
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
@@ -63,10 +69,12 @@ type loop struct {
 	sleepTimer *time.Timer     // set by run; ends a sleep
 	ping       chan struct{}   // Engine.Alive sends to it, to check that the loop responds
 	ended      chan struct{}   // closed when the loop has ended, before drain
-	wg         sync.WaitGroup  // the goroutines of requests and sweep passes; all end before run returns
+	wg         sync.WaitGroup  // the goroutines of requests and sweep passes; all end before run or awaitLate returns
 	onEpoch    func()          // called at the beginning of each epoch: see lane.Epoch
-	stopped    atomic.Bool     // set by drain: the worker fires no message, and reads and claims no timer
-	cooldown   cooldown
+	// answersUntil is the time until which the worker waits for answers. It is set by drain.
+	answersUntil time.Time
+	stopped      atomic.Bool // set by drain: the worker fires no message, and reads and claims no timer
+	cooldown     cooldown
 }
 
 // event is a value of the mailbox, such as an answer. The loop handles it.
@@ -82,7 +90,7 @@ func (woken) handle(*worker, moment) {}
 // handle permits another request for the leader's time immediately, even if the last request has just failed.
 func (reconnected) handle(w *worker, _ moment) { w.clock.retryAt = time.Time{} }
 
-// newWorker returns a worker for a lane whose lease this instance holds. From is the cursor at which reading begins.
+// newWorker returns a worker for a lane. This instance holds the lease. From is the cursor at which reading begins.
 // The caller must call run.
 func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from lease.Cursor) *worker {
 	source, clock, log := kind.source(), newLeaderClock(time.Now()), e.log.With("stream", l.Stream)
@@ -96,12 +104,13 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from
 	w := &worker{
 		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: held, log: log, limitedLog: ratelog.New(log),
 		reading: newReading(reader, l.Delay, source.cursor, from.Next), flights: newFlights(room), clock: clock,
-		commits: newCommitter(l.Stream, kind, e.JetStream.API, e.JetStream.Sample), timers: newTimers(e.Timers),
+		commits: newCommitter(l.Stream, kind, e.JetStream.API, e.JetStream.Sample), timers: newTimers(e.Timers.Lane()),
 		meters: meters{gauge: stats.NewGauge(clock.Base()), counts: e.roster.countOf(l)},
 		loop:   loop{mail: newMailbox[event](), ping: make(chan struct{}), ended: make(chan struct{}), onEpoch: func() {}},
 	}
 	w.flights.packsTimers = !kind.holdsTimers()
-	room.OnRoom(w.wake)
+	w.timers.lane.MaxSize = int(l.MaxMsgSize)
+	room.onRoom(w.wake)
 	w.backlog = newBacklog(&e.watermark, w.wake)
 	return w
 }
@@ -109,13 +118,22 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from
 // wake wakes the loop. It is safe for concurrent use.
 func (w *worker) wake() { w.mail.Put(woken{}) }
 
-// run works the lane until ctx or the lease ends, and then prepares the lane for its next owner.
+// work calls run, and then waits in the background for the answers that came too late: see hand_over.go.
+func (w *worker) work(ctx context.Context) error {
+	err := w.run(ctx)
+	if w.flights.late > 0 {
+		w.engine.lateAnswers.Go(w.awaitLate)
+	}
+	return err
+}
+
+// run works the lane until ctx or the lease ends, and then prepares the lane for the next active instance.
 func (w *worker) run(ctx context.Context) error {
 	working, stop := context.WithCancel(ctx)
 	w.loopCtx = working
 	defer w.flights.account.Close()
 	defer w.backlog.end()
-	defer w.timers.release()
+	defer w.timers.lane.Close()
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
@@ -146,13 +164,13 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	if cooldown := w.cooldown.until.Sub(now); cooldown > 0 && !w.mustHandleAnswers() {
 		signal, sleep = nil, min(sleep, cooldown)
 	}
+	w.mail.takesSoon(sleep <= answerWindow && !w.mustHandleAnswers())
 	w.sleepTimer.Reset(sleep)
 	select {
 	case <-ended:
 		return false
 	case <-lost:
 		return false
-	case <-w.lease.Ticks(): // receiving proves to the lease that the loop is alive
 	case <-w.ping: // receiving proves to Engine.Alive that the loop is alive
 	case <-signal:
 	case <-w.sleepTimer.C:
@@ -168,7 +186,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
-	canSend := w.engine.Links.Online() && w.lease.Held() // when canSend becomes true, an event or a tick wakes the loop
+	canSend := w.engine.Links.Online() && w.lease.Held() // when canSend becomes true, an event wakes the loop
 	if !canSend {
 		w.backlog.holdBack()
 	}
@@ -179,7 +197,8 @@ func (w *worker) pass(local time.Time) time.Duration {
 		sendWait = w.send(m)
 	}
 	wait = min(wait, w.startCopies(m)) // before nextDue, because startCopies may put timers back on the wheel
-	w.charge()                         // packing has freed memory
+	w.startReads(m)
+	w.charge() // packing has freed memory
 	if next, ok := w.nextDue(m.now); ok && canSend {
 		remaining := slackEnd(next, w.slack()).Sub(m.now)
 		if sendWait != forever && remaining <= 0 {
@@ -208,14 +227,18 @@ func (w *worker) moment(local time.Time) moment {
 	now, proven := w.clock.Now(local)
 	return moment{
 		now: now, local: local, proven: proven, inMemory: w.flights.count,
-		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.HalfUsed(),
-		pauses:  w.engine.Pauses.ListAt(local), canPark: w.parking.accepts(local), works: w.engine.works,
+		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.halfUsed(),
+		pauses:  w.engine.Pauses.ListAt(local), canPark: w.parking.accepts(local),
 	}
 }
 
 func (w *worker) takeMail(local time.Time) {
+	events := w.mail.take()
+	if len(events) == 0 {
+		return
+	}
 	m := w.moment(local)
-	for _, e := range w.mail.Take() {
+	for _, e := range events {
 		w.cooldown.worked = true
 		e.handle(w, m)
 	}
@@ -271,7 +294,7 @@ func (w *worker) send(m moment) time.Duration {
 
 // advance carries out the next steps of the messages that are due at until or earlier. Until must not be later than
 // now. Sent is false if advance takes no message off the wheel, or if the lease is lost. Advance checks the lease
-// before each message: the machine may be suspended at any moment, and another instance may own the lane when the
+// before each message: the machine may be suspended at any moment, and another instance may be active when the
 // machine resumes.
 func (w *worker) advance(until leader.Time, m moment) (sent bool) {
 	for due, f := range w.flights.takeDue(until) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/role"
 	"delaybroker/test/natstest"
 )
@@ -74,15 +78,18 @@ func TestTimersLaneReadsAfterABurst(t *testing.T) {
 				Log: slog.New(slog.DiscardHandler),
 			})
 			var firings []*role.Alarm
+			other := w.engine.Timers.Lane()
 			for n := range burstFirings {
 				if tt.end > 0 {
-					firings = append(firings, &role.Alarm{Generation: uint64(entries + 1 + n)})
-					w.timers.stream.Take(firings[n])
+					a := other.MarkerAlarm(entry.Marker{Request: message.Request{Target: "x", ID: fmt.Sprintf(
+						"DELAY_TIMERS-%d-1732060800000000000", entries+1+n)}, Key: "key"})
+					a.Claim(message.Request{}, nil, leader.Time{})
+					firings = append(firings, a)
 				}
 			}
 			time.AfterFunc(tt.end, func() {
 				for _, a := range firings {
-					w.timers.stream.Settle(a)
+					a.End()
 				}
 			})
 			ctx, stop := context.WithCancel(t.Context())

@@ -71,7 +71,7 @@ func servedLevels(names message.Names, found []streams.Spec, infos map[string]*j
 	var served, missing []string
 	subjects := make(map[string]bool)
 	for _, s := range found {
-		if s.Kind != streams.Level && s.Kind != streams.Intake || s.MarksErr != nil || s.Format > streams.Format {
+		if s.Kind != streams.Level && s.Kind != streams.Intake || s.MarksErr != nil {
 			continue
 		}
 		for _, subject := range s.Subjects {
@@ -99,7 +99,7 @@ func servedLevels(names message.Names, found []streams.Spec, infos map[string]*j
 func retryLevels(found []streams.Spec) []string {
 	var names []string
 	for _, s := range found {
-		if s.Kind == streams.Retry && s.MarksErr == nil && s.Format <= streams.Format {
+		if s.Kind == streams.Retry && s.MarksErr == nil {
 			names = append(names, s.Name)
 		}
 	}

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"delaybroker/broker"
+	"delaybroker/broker/config"
 	"delaybroker/test/natstest"
 )
 
 // intakeConfig returns a configuration whose intake takes all durations that are not levels. Adopt derives the levels
 // from the durations that the intake lacks.
-func intakeConfig(t *testing.T, prefix, ladder string) broker.Config {
+func intakeConfig(t *testing.T, prefix, ladder string) config.Config {
 	t.Helper()
 	cfg := configOf(t, prefix, ladder)
 	cfg.IntakeDurations = nil
@@ -30,10 +30,10 @@ func TestAdopt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := intakeConfig(t, "later", "1s 5s 7s")
 		cfg.RetryLadder = configOf(t, "", "2s 9s").Ladder
-		provision(t, s, cfg)
+		createStreams(t, s, cfg)
 		want := open(t, s, cfg, "").streamNames()
 
-		i := open(t, s, broker.Config{}, "")
+		i := open(t, s, config.Config{}, "")
 		adoption, err := i.Adopt(t.Context(), Overrides{})
 		if err != nil || adoption.Prefix != "later" || adoption.Choices != nil {
 			t.Errorf("got %+v, %v, want the prefix later", adoption, err)
@@ -53,8 +53,8 @@ func TestAdopt(t *testing.T) {
 			}
 		}
 
-		provision(t, s, intakeConfig(t, "sooner", "1s"))
-		i = open(t, s, broker.Config{}, "")
+		createStreams(t, s, intakeConfig(t, "sooner", "1s"))
+		i = open(t, s, config.Config{}, "")
 		adoption, err = i.Adopt(t.Context(), Overrides{})
 		if err != nil || !slices.Equal(adoption.Choices, []string{"later", "sooner"}) {
 			t.Errorf("got %+v, %v, want the choices later and sooner", adoption, err)
@@ -66,8 +66,8 @@ func TestAdopt(t *testing.T) {
 func TestAdoptFindsMissingLevel(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := intakeConfig(t, "delay", "1s 5s 7s")
-		provision(t, s, cfg)
-		i := open(t, s, broker.Config{}, "")
+		createStreams(t, s, cfg)
+		i := open(t, s, config.Config{}, "")
 		if err := i.JetStream.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
 			t.Fatal(err)
 		}

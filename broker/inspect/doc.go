@@ -8,7 +8,7 @@
 //	             streams     ├── Forecast   the number of pending messages, by due time
 //	                         ├── Pending    PendingList: the pending messages, in the order of their due times
 //	                         ├── Provision  the changes made to streams, and the drift: what still differs
-//	                         ├── Journal    the records of deliveries and dead letters, and where some are missing
+//	                         ├── Journal    the records of deliveries and dead letters, and how many are missing
 //	                         └── Letters    the dead letters: count, resend and remove them
 //
 // # Refused requests
@@ -24,11 +24,10 @@
 //
 // # Trust
 //
-// Three sources tell who reads a lane. An earlier one prevails over a later one. The first is the sealed status of a
-// running instance. The second is the state of the lane's consumers, which names no instance. The third is the
-// instances' table of owners. Any client that may publish to the reply subject can forge a status. So only a status
-// with a broker's seal names a reader. Without the brokers' secret, the Inspector cannot check a seal, and every status
-// counts.
+// Two sources tell who reads a lane: the sealed status of a running instance, and the claim of the active instance. A
+// fresh claim shows only that an instance works. Any client that may publish to the reply subject can forge a status.
+// So only a status with a broker's seal names a reader. Without the brokers' secret, the Inspector cannot check a seal,
+// and every status counts.
 //
 // # Settings read from the streams
 //
@@ -39,8 +38,8 @@
 // # The order of a lane
 //
 // In a level all messages wait equally long, so they leave it in the order in which they are stored. A client's message
-// is due when it leaves the level, unless its Delay-Until is later. A message that a broker moved into the level is due
-// at the time in its header. The other lanes are not sorted by due time as a whole.
+// is due when it leaves the level, or later by Delay-Until or Delay-Spread. A message that a broker moved into the
+// level is due at the time in its header. The other lanes are not sorted by due time as a whole.
 //
 //   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact,
 //     unless it needs more than maxCuts requests. A sample gives the share and the due times of the messages that are

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"delaybroker/broker/journal"
@@ -29,11 +28,7 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 		since = s.ID.At
 		earliest = since.Add(-leaderSkew)
 	}
-	q := journal.Query{IDs: []string{s.name()}, Since: earliest, Progress: func(read, total uint64) {
-		if _, ok := s.progressLimit.Allow(ProgressInterval); ok {
-			s.progress(read, total)
-		}
-	}}
+	q := journal.Query{IDs: []string{s.name()}, Since: earliest, Progress: s.progress}
 	var err error
 	records.report, err = s.searchJournal(ctx, q, w, func(found journal.Entry) error {
 		if found.Code == "" {
@@ -48,7 +43,9 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 	if errors.Is(err, journal.ErrNoJournal) {
 		return journalRecords{}, nil
 	}
-	records.report.Holes = slices.DeleteFunc(records.report.Holes, func(h journal.Hole) bool { return !h.To.After(since) })
+	// A journal that begins within leaderSkew before the message has its record.
+	records.report.BeginsLater = records.report.BeginsLater &&
+		(records.report.OldestBatch.IsZero() || records.report.OldestBatch.After(since))
 	return records, err
 }
 
@@ -83,15 +80,20 @@ func latenessText(d time.Duration) string {
 // absence explains the missing record of a message that was found nowhere else.
 func (records journalRecords) absence() string {
 	const exception = "it was purged, or the id is invented"
-	switch {
-	case !records.hasJournal:
+	if !records.hasJournal {
 		return "delivered, unless " + exception
-	case records.report.Complete():
-		return "the journal is complete and has no delivery of the message: " + exception
 	}
-	reason := "not every instance keeps a journal"
-	if len(records.report.Holes) > 0 {
-		reason = records.report.Holes[0].Reason
+	reason, r := "", records.report
+	switch {
+	case len(r.WithoutJournal) > 0:
+		reason = "not every instance keeps a journal"
+	case r.BeginsLater:
+		reason = "it begins after the message"
+	case r.Dropped+r.Unstored > 0:
+		reason = fmt.Sprintf("%d records are missing", r.Dropped+r.Unstored)
+	default:
+		return "the journal has no delivery of the message: it was delivered in the last second of a broker that was " +
+			"killed, " + exception
 	}
-	return fmt.Sprintf("delivered, unless %s; the journal is incomplete (%s)", exception, reason)
+	return fmt.Sprintf("delivered, unless %s; the journal is incomplete: %s", exception, reason)
 }

@@ -8,12 +8,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
+	"delaybroker/broker/stats"
 )
 
 // Member is an instance's answer to the request for its status.
 type Member struct {
-	broker.Answer
+	stats.InstanceStatus
 	// Proven is true if the seal proves that a broker wrote the status, or if this program has no secret. Any client that
 	// may publish to the reply subject can write an unproven status.
 	Proven bool
@@ -21,7 +21,7 @@ type Member struct {
 
 // Fleet requests the status of all instances, and the additional data that options name. The call takes at most
 // answerTimeout, and returns the members sorted by name.
-func (i *Inspector) Fleet(ctx context.Context, options broker.QueryOptions) ([]Member, error) {
+func (i *Inspector) Fleet(ctx context.Context, options stats.QueryOptions) ([]Member, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	members := make(map[string]Member)

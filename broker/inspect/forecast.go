@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxBuckets is the maximum length of a forecast in steps. ParseForecastQuery allows one day with buckets of a minute,
-	// or two months with buckets of an hour.
-	maxBuckets = 1440
+	// MaxBuckets is the maximum length of a forecast in steps: one day with buckets of a minute, or two months with
+	// buckets of an hour.
+	MaxBuckets = 1440
 	// smallLane is the maximum number of messages in a small lane. The forecast reads a small lane without first counting
 	// the messages for the targets of the query, because the count would cost as much as reading.
 	smallLane = 1000
@@ -49,7 +49,6 @@ type Forecast struct {
 	Exact bool `json:"exact"`
 	Work
 
-	Parts         []Part   `json:"parts"`
 	SilentStreams []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
 	UnreadLanes   int      `json:"unread"`           // lanes without a reader; their messages will be late
 	// HeaderTargets is true if messages may have their target in a header. No pattern of targets finds these messages.
@@ -96,7 +95,7 @@ func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast
 		samples: make(map[sampleKey]sample),
 		report: Forecast{
 			Time: v.Time, Until: v.Time.Add(query.Length), Step: query.Step.Seconds(),
-			UnreadLanes: v.Totals.UnreadLanes, Parts: []Part{},
+			UnreadLanes: v.Totals.UnreadLanes,
 		},
 	}
 	f.tally = make(tally, f.slots.count())
@@ -166,7 +165,7 @@ func (f *forecast) slot(r message.Request, problem *message.Problem) int {
 
 func (f *forecast) finish() Forecast {
 	report := f.report
-	report.Overdue = f.tally[0].round()
+	report.Pending, report.Overdue = report.Read+report.Represented, f.tally[0].round()
 	for n := range len(f.slots.cuts) - 1 {
 		report.Buckets = append(report.Buckets, Bucket{f.slots.cuts[n].UTC(), f.slots.cuts[n+1].UTC(), f.tally[n+1].round()})
 	}
@@ -174,6 +173,5 @@ func (f *forecast) finish() Forecast {
 	inexact := slices.ContainsFunc(f.tally, func(e estimate) bool { return e.round().MaxError > 0 })
 	leftOut := report.Unplaced > 0 || len(report.SilentStreams) > 0 || report.HeaderTargets && f.query.Target != ""
 	report.Exact = !inexact && !leftOut
-	slices.SortFunc(report.Parts, func(a, b Part) int { return cmp.Compare(b.Messages, a.Messages) })
 	return report
 }

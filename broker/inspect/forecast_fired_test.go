@@ -1,4 +1,4 @@
-package inspect
+package inspect_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/test/natstest"
 )
 
@@ -79,28 +80,28 @@ func startBroker(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals 
 // forecast that reads all messages has no error. The error of a sampled forecast is within its bound.
 func TestForecastIsWhatFires(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := configOf(t, "", "1s 1m 10m 1h")
-		cfg.RetryLadder = configOf(t, "", "5s").Ladder
-		provision(t, s, cfg)
+		cfg := inspect.ConfigOf(t, "", "1s 1m 10m 1h")
+		cfg.RetryLadder = inspect.ConfigOf(t, "", "5s").Ladder
+		inspect.CreateStreams(t, s, cfg)
 		arrivals := startBroker(t, s, cfg)
-		i := open(t, s, cfg, "")
+		i := inspect.OpenAs(t, s, cfg, "")
 		rng := rand.New(rand.NewPCG(7, 7))
 		for range 8 {
 			var messages []*nats.Msg
 			for range 30 {
-				messages = append(messages, newMsg("delay.1h.shop.a"), newMsg("delay.10m.shop.b"),
-					newMsg(fmt.Sprintf("delayin.%dm.shop.c", 1+rng.IntN(120))))
+				messages = append(messages, inspect.NewMsg("delay.1h.shop.a"), inspect.NewMsg("delay.10m.shop.b"),
+					inspect.NewMsg(fmt.Sprintf("delayin.%dm.shop.c", 1+rng.IntN(120))))
 			}
 			until := time.Now().Add(time.Hour + time.Duration(rng.IntN(60))*time.Minute)
-			messages = append(messages, newMsg("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
-			storeAll(t, i, messages...)
+			messages = append(messages, inspect.NewMsg("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
+			inspect.StoreAll(t, i, messages...)
 			time.Sleep(7 * time.Minute)
 		}
 		time.Sleep(30 * time.Second) // moves the due times away from the ends of the buckets
-		query := ForecastQuery{Length: 90 * time.Minute, Step: time.Minute, MaxRead: 1_000_000}
-		exact := forecastOf(t, i, query)
+		query := inspect.ForecastQuery{Length: 90 * time.Minute, Step: time.Minute, MaxRead: 1_000_000}
+		exact := inspect.ForecastOf(t, i, query)
 		query.MaxRead, query.Sample = 0, 150
-		sampled := forecastOf(t, i, query)
+		sampled := inspect.ForecastOf(t, i, query)
 		arrivals.reset()
 		time.Sleep(91 * time.Minute)
 		synctest.Wait()

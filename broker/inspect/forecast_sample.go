@@ -59,13 +59,14 @@ func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 		case counts.unrelated > 0:
 			messages = uint64(float64(messages) * float64(examined) / float64(examined+counts.unrelated))
 		}
-		f.add(Part{Stream: s.Stream, Method: MethodSample, Messages: messages, Examined: examined})
+		f.addSampled(messages, examined)
 	}
 	for _, o := range orders {
 		counts := f.samples[o.sampleKey()]
 		f.tally.addOrder(o, counts)
 		examined := counts.onTime + sum64(counts.deferred)
-		f.add(Part{Stream: o.Stream, Method: MethodOrder, Messages: o.messages, Examined: examined})
+		f.report.Ordered += o.messages
+		f.addSampled(o.messages, examined)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func TestForecastOfMany(t *testing.T) {
 	natstest.SkipShort(t)
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h 1d")
-		provision(t, s, cfg)
+		createStreams(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now()
 		hopsDue := storeHours(t, i)
@@ -109,7 +109,7 @@ func TestForecastOfMany(t *testing.T) {
 		const rare = busyHours * messagesPerHour / 52
 		if sampled.Exact || !exact.Exact || exact.Pending != rare || sampled.Pending != rare {
 			t.Errorf("for one target: got %+v sampled, and %+v read, want an exact forecast only from the read messages",
-				sampled.Parts, exact.Parts)
+				sampled.Work, exact.Work)
 		}
 		if count := consumersOf(t, i, "DELAY_1d"); count != 0 {
 			t.Errorf("%d consumers remain, want none", count)
@@ -122,7 +122,7 @@ func TestForecastOfMany(t *testing.T) {
 func TestForecastOfDelayUntil(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h")
-		provision(t, s, cfg)
+		createStreams(t, s, cfg)
 		i := open(t, s, cfg, "")
 		const messages = 6000
 		dueTime := time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)

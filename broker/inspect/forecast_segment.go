@@ -12,26 +12,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// CountMethod is a method of counting the messages of a segment.
-type CountMethod string
-
-// The methods.
-const (
-	MethodRead   CountMethod = "read"   // each header was read
-	MethodOrder  CountMethod = "order"  // counted by the order of the level; sampled for due times in headers
-	MethodSample CountMethod = "sample" // estimated from a sample of the headers
-)
-
 // maxConcurrent is the maximum number of concurrent requests of a forecast.
 const maxConcurrent = 16
-
-// Part is the result for the messages of one segment.
-type Part struct {
-	Stream   string      `json:"stream"`
-	Method   CountMethod `json:"how"`
-	Messages uint64      `json:"messages"`
-	Examined uint64      `json:"looked"` // messages whose headers were read for the count
-}
 
 // A segment is a set of messages of one lane, counted by one method.
 type segment struct {
@@ -146,25 +128,17 @@ func (f *forecast) read(ctx context.Context, s *segment) error {
 	if s.headers == 0 { // a segment of a small lane: run has not subtracted it from the budget
 		f.budget -= min(f.budget, read)
 	}
-	f.add(Part{Stream: s.Stream, Method: MethodRead, Messages: n, Examined: n})
+	f.report.Read += n
 	return nil
 }
 
-func (f *forecast) add(p Part) {
-	if p.Messages == 0 {
+// addSampled adds messages that were counted or estimated, and of which the headers of some were examined.
+func (f *forecast) addSampled(messages, examined uint64) {
+	if messages == 0 {
 		return
 	}
-	f.report.Parts = append(f.report.Parts, p)
-	f.report.Pending += p.Messages
-	switch p.Method {
-	case MethodRead:
-		f.report.Read += p.Messages
-		return
-	case MethodOrder:
-		f.report.Ordered += p.Messages
-	}
-	f.report.Sampled += p.Examined
-	f.report.Represented += p.Messages
+	f.report.Sampled += examined
+	f.report.Represented += messages
 }
 
 // incoming converts a message of a header scan to the input of the policy.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
-	"delaybroker/broker/timer/schedules"
+	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer/store"
 )
 
@@ -16,13 +16,13 @@ import (
 type Inspector struct {
 	*Session
 
-	cfg     broker.Config
+	cfg     config.Config
 	names   message.Names
-	streams broker.Streams
+	streams provision.Streams
 }
 
 // Open returns an Inspector that owns the connection: Close closes it. Open checks cfg and sends no request.
-func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
+func Open(conn *nats.Conn, cfg config.Config) (*Inspector, error) {
 	i := &Inspector{cfg: cfg}
 	if err := i.configure(); err != nil {
 		return nil, err
@@ -33,13 +33,13 @@ func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
 }
 
 func (i *Inspector) configure() (err error) {
-	i.streams, err = broker.StreamsOf(i.cfg)
+	i.streams, err = provision.StreamsOf(i.cfg)
 	i.names = i.streams.Policy().Names
 	return err
 }
 
 // Config returns the assumed configuration of the broker. [Inspector.Adopt] may have changed it.
-func (i *Inspector) Config() broker.Config { return i.cfg }
+func (i *Inspector) Config() config.Config { return i.cfg }
 
 // Policy returns the broker's policy without its limit of attempts: an operator's shell seldom has the broker's
 // setting. Without [Inspector.ReadKeys] the policy has only the configured secrets.
@@ -65,10 +65,4 @@ func (i *Inspector) ReadKeys(ctx context.Context) error {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	return Cause(ctx, i.streams.ReadKeys(ctx, i.JetStream))
-}
-
-// TakeOver returns an importer of the schedules that nats-server itself serves. Call ReadKeys first, because the
-// importer seals the timers that it stores.
-func (i *Inspector) TakeOver(dry bool) schedules.TakeOver {
-	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Rules: i.cfg.Schedules, DryRun: dry}
 }

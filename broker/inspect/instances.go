@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"delaybroker/broker/config"
 	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
 )
@@ -20,41 +18,42 @@ const (
 	// answerTimeout is the timeout for the instances' answers.
 	answerTimeout = 300 * time.Millisecond
 	// maxAnswers is the maximum number of answers to one request: other clients may publish on the reply subject, too.
-	maxAnswers = 4 * config.MaxOwners
+	maxAnswers = 256
 	// askInterval is the time between two requests to the instances.
 	askInterval = 250 * time.Millisecond
 )
 
-// The time for which askInstances waits for the end of a transient state of a lane.
+// The time for which askInstances waits for the end of a transient state.
 const (
-	// MaxHandover is the maximum time without an owner during a handover between two instances.
+	// MaxHandover is the maximum time without an active instance during a handover between two instances.
 	MaxHandover = time.Second
-	// maxTakeover is the maximum time without an owner after the death of an instance. Another instance takes over in less
-	// than six seconds.
+	// maxTakeover is the maximum time without an active instance after its death. Another takes over in less than six
+	// seconds.
 	maxTakeover = 8 * time.Second
 	// silentDivisor divides MaxHandover or maxTakeover if no instance answers: then no instance can take over.
 	silentDivisor = 8
-	// maxConflict is the maximum time with two owners. Two new instances discover each other within ten seconds.
+	// maxConflict is the maximum time with two active instances. One that was suspended or cut off learns of the other
+	// within ten seconds.
 	maxConflict = 12 * time.Second
-	// maxUnread is the maximum time with an owner that does not read the lane. A new owner creates its consumer first.
+	// maxUnread is the maximum time with an instance that does not read its lanes. An instance that becomes active creates
+	// its consumers first. After an outage, the consumer's first heartbeat ends the trouble of an idle lane.
 	maxUnread = 5 * time.Second
 )
 
-// Instances has the answers of the running instances. Any client that may publish on the reply subject can forge an
-// answer. So only a proven answer shows that a lane has a reader. An unproven answer can cause a finding of doctor, and
-// suppresses none.
+// Instances has the answers of the running instances to one request. Any client that may publish on the reply subject
+// can forge an answer. So only a proven answer shows that a lane has a reader. An unproven answer can cause a finding
+// of doctor, and suppresses none.
 type Instances struct {
-	Refusal       error          // the error of the request, such as the server's refusal; nil if there was none
-	Answers       []stats.Answer // answers to all requests, the latest request first
-	LatestAnswers []stats.Answer // answers to the latest request
-	// ProvenAnswers has the newest sealed answer of each instance. Only a holder of a known secret can write one. If this
-	// program has no secret, every answer counts as sealed.
-	ProvenAnswers []stats.Answer
+	Refusal error                  // the error of the request, such as the server's refusal; nil if there was none
+	Answers []stats.InstanceStatus // all
+	// ProvenAnswers are the sealed answers. Only a holder of a known secret can write one. If this program has no secret,
+	// every answer counts as sealed.
+	ProvenAnswers []stats.InstanceStatus
 }
 
 // owner returns the sealed answer of the instance that claims a lane, and the answer's part about the lane. If two
 // instances claim the lane, owner prefers an instance that reads the lane.
-func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAnswer, ok bool) {
+func (n Instances) owner(stream string) (answer stats.InstanceStatus, lane stats.LaneAnswer, ok bool) {
 	for _, a := range n.ProvenAnswers {
 		for _, l := range a.Lanes {
 			if l.Stream == stream && (!ok || l.Live && !lane.Live) {
@@ -67,9 +66,9 @@ func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAns
 
 // DoubleOwners returns two instances that both claim to deliver from one lane, and all lanes with two such claims.
 // Unproven answers count: two brokers with different secrets are one cause of this fault.
-func (n Instances) DoubleOwners() (first, second stats.Answer, lanes []string) {
-	owners := make(map[string]stats.Answer)
-	for _, a := range n.LatestAnswers {
+func (n Instances) DoubleOwners() (first, second stats.InstanceStatus, lanes []string) {
+	owners := make(map[string]stats.InstanceStatus)
+	for _, a := range n.Answers {
 		for _, l := range a.Lanes {
 			if l.InDoubt || a.Draining {
 				continue
@@ -87,7 +86,7 @@ func (n Instances) DoubleOwners() (first, second stats.Answer, lanes []string) {
 }
 
 // Names returns the names of the instances with a matching answer, without duplicates.
-func (n Instances) Names(match func(stats.Answer) bool) []string {
+func (n Instances) Names(match func(stats.InstanceStatus) bool) []string {
 	var names []string
 	for _, a := range n.Answers {
 		if match(a) {
@@ -98,16 +97,16 @@ func (n Instances) Names(match func(stats.Answer) bool) []string {
 	return slices.Compact(names)
 }
 
-// unreadLanes returns the streams with an owner that does not read them, or may no longer own them.
-func (n Instances) unreadLanes(streams []string) []string {
-	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
+// missing returns the streams without an owner, and whether an owner does not read its stream, or may no longer own it.
+func (n Instances) missing(streams []string) (unowned int, unread bool) {
+	for _, s := range streams {
 		_, lane, ok := n.owner(s)
-		return !ok || lane.Live && !lane.InDoubt
-	})
-}
-
-func (n Instances) unownedLanes(streams []string) []string {
-	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
+		if !ok {
+			unowned++
+		}
+		unread = unread || ok && isStopped(lane)
+	}
+	return unowned, unread
 }
 
 // askInstances repeats the request for the status until every stream has an owner, for at most the duration handover.
@@ -116,37 +115,29 @@ func (n Instances) unownedLanes(streams []string) []string {
 func (i *Inspector) askInstances(
 	ctx context.Context, streams []string, handover time.Duration, settle bool,
 ) (Instances, error) {
-	var known Instances
-	shortHandover := handover / silentDivisor
+	answered := false // an instance has answered at least one request
 	for began := time.Now(); ; {
 		n, err := i.askOnce(ctx, streams, settle)
 		if err != nil {
-			return known, err
+			return n, err
 		}
-		known.Answers, known.LatestAnswers = append(n.Answers, known.Answers...), n.Answers // the newest first
-		known.ProvenAnswers = newestAnswers(append(n.ProvenAnswers, known.ProvenAnswers...))
-		if len(known.Answers) == 0 {
-			handover = shortHandover
+		wait := handover
+		if answered = answered || len(n.Answers) > 0; !answered {
+			wait /= silentDivisor
 		}
-		_, _, conflicts := known.DoubleOwners()
+		unowned, unread := n.missing(streams)
+		_, _, conflicts := n.DoubleOwners()
 		waited := time.Since(began) + askInterval
-		settled := (len(conflicts) == 0 || waited > maxConflict) &&
-			(len(known.unreadLanes(streams)) == 0 || waited > maxUnread)
-		if (len(known.unownedLanes(streams)) == 0 || waited > handover) && (!settle || settled) {
-			return known, nil
+		if (unowned == 0 || waited > wait) &&
+			(!settle || (len(conflicts) == 0 || waited > maxConflict) && (!unread || waited > maxUnread)) {
+			return n, nil
 		}
 		select {
 		case <-ctx.Done():
-			return known, ctx.Err()
+			return n, ctx.Err()
 		case <-time.After(askInterval):
 		}
 	}
-}
-
-// newestAnswers returns the first answer of each instance. In answers, the newest are first.
-func newestAnswers(answers []stats.Answer) []stats.Answer {
-	slices.SortStableFunc(answers, func(a, b stats.Answer) int { return strings.Compare(a.Instance, b.Instance) })
-	return slices.CompactFunc(answers, func(a, b stats.Answer) bool { return a.Instance == b.Instance })
 }
 
 // NoInstanceRuns reports whether the server has no subscriber for the request that all instances answer. If that is
@@ -154,7 +145,7 @@ func newestAnswers(answers []stats.Answer) []stats.Answer {
 func (s *Session) NoInstanceRuns(ctx context.Context, names message.Names) bool {
 	ctx, cancel := s.WithRefusal(ctx)
 	defer cancel()
-	noSubscriber, err := s.askAll(ctx, names, nil, func(*nats.Msg, stats.Answer) (more bool) { return false })
+	noSubscriber, err := s.askAll(ctx, names, nil, func(*nats.Msg, stats.InstanceStatus) (more bool) { return false })
 	return noSubscriber && err == nil
 }
 
@@ -163,11 +154,12 @@ func (s *Session) NoInstanceRuns(ctx context.Context, names message.Names) bool 
 func (i *Inspector) askOnce(ctx context.Context, streams []string, settle bool) (Instances, error) {
 	var n Instances
 	_, err := i.askAll(ctx, nil, func(m Member) (more bool) {
-		n.Answers = append(n.Answers, m.Answer)
+		n.Answers = append(n.Answers, m.InstanceStatus)
 		if m.Proven {
-			n.ProvenAnswers = append(n.ProvenAnswers, m.Answer)
+			n.ProvenAnswers = append(n.ProvenAnswers, m.InstanceStatus)
 		}
-		return settle || len(n.unownedLanes(streams)) > 0
+		unowned, _ := n.missing(streams)
+		return settle || unowned > 0
 	})
 	return n, err
 }
@@ -176,9 +168,9 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, settle bool) 
 func (i *Inspector) askAll(
 	ctx context.Context, send func(reply string) error, take func(Member) (more bool),
 ) (noSubscriber bool, err error) {
-	return i.Session.askAll(ctx, i.names, send, func(m *nats.Msg, a stats.Answer) (more bool) {
+	return i.Session.askAll(ctx, i.names, send, func(m *nats.Msg, a stats.InstanceStatus) (more bool) {
 		note := message.Note{Subject: m.Subject, Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
-		return take(Member{a, i.streams.Policy().Keys.Trusts(note, message.TrustSealed)})
+		return take(Member{a, i.streams.Policy().Keys.Trusts(note)})
 	})
 }
 
@@ -187,7 +179,7 @@ func (i *Inspector) askAll(
 // has no subscriber for the request; then err is nil.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,
-	take func(*nats.Msg, stats.Answer) (more bool),
+	take func(*nats.Msg, stats.InstanceStatus) (more bool),
 ) (noSubscriber bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -220,7 +212,7 @@ func (s *Session) askAll(
 		case m.Header.Get("Status") == "503":
 			return true, nil
 		}
-		var a stats.Answer
+		var a stats.InstanceStatus
 		if json.Unmarshal(m.Data, &a) != nil || a.Instance == "" {
 			continue // not an answer of a broker
 		}

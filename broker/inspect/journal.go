@@ -8,16 +8,22 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// JournalReport describes the holes in the result of a search in the journal.
+// JournalReport describes what is missing in the result of a search in the journal.
 type JournalReport struct {
 	journal.Report
+	// Unstored is the number of records that the running instances have not stored in time, or have dropped without a
+	// report in the journal. It is zero if the interval of the query ended before the search.
+	Unstored uint64 `json:"unstored,omitempty"`
 	// WithoutJournal has the names of the running instances that keep no journal. It is nil if the interval of the query
 	// ended before the search.
-	WithoutJournal []string
+	WithoutJournal []string `json:"instances_without,omitempty"`
 }
 
-// Complete reports whether the result has all records that the query selects, and WithoutJournal is empty.
-func (j JournalReport) Complete() bool { return j.Report.Complete() && len(j.WithoutJournal) == 0 }
+// Complete reports whether the result has all records that the query selects, as far as the journal and the answers of
+// the running instances show.
+func (j JournalReport) Complete() bool {
+	return j.Report.Complete() && j.Unstored == 0 && len(j.WithoutJournal) == 0
+}
 
 // Journal searches the records of deliveries and dead letters. It calls found for each matching record, in the order in
 // which the records were stored. If the stream of the journal does not exist, Journal returns journal.ErrNoJournal.
@@ -37,16 +43,11 @@ func (i *Inspector) Journal(
 func (i *Inspector) searchJournal(
 	ctx context.Context, q journal.Query, w journalWriters, found func(journal.Entry) error,
 ) (j JournalReport, err error) {
-	if j.Report, err = i.journal(w.states).Search(ctx, q, found); err != nil {
+	if j.Report, err = i.journal().Search(ctx, q, found); err != nil {
 		return j, err
 	}
-	searchesAfter := func(t time.Time) bool { return q.Until.IsZero() || q.Until.After(t) }
-	if searchesAfter(j.SearchedAt) {
-		j.WithoutJournal = w.withoutJournal
-	}
-	if doubtful := j.SearchedAt.Add(-journal.DoubtAfter); w.states == nil && searchesAfter(doubtful) {
-		j.Holes = append(j.Holes, journal.Hole{From: doubtful, To: j.SearchedAt,
-			Reason: "unknown: the running instances did not answer"})
+	if q.Until.IsZero() || q.Until.After(j.SearchedAt) {
+		j.Unstored, j.WithoutJournal = w.unstored, w.withoutJournal
 	}
 	return j, nil
 }
@@ -55,52 +56,36 @@ func (i *Inspector) searchJournal(
 func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	now, err := i.journal(nil).Now(ctx)
+	now, err := i.journal().Now(ctx)
 	return now, Cause(ctx, err)
 }
 
 // journal opens the journal. Call ReadKeys before a search.
-func (i *Inspector) journal(states []journal.State) *journal.Journal {
+func (i *Inspector) journal() *journal.Journal {
 	return journal.Open(journal.Config{
-		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
+		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(),
 	})
 }
 
 // journalWriters has the answers of the running instances about their journals.
 type journalWriters struct {
-	states         []journal.State // states of the instances with a journal; nil if the running instances are unknown
+	unstored       uint64
 	withoutJournal []string
 }
 
-// askWriters requests the state of the journals before a search. Only a sealed answer proves that an instance runs. If
-// no sealed answer arrives, the running instances are unknown, unless the request has no subscriber: then none runs.
-func (i *Inspector) askWriters(ctx context.Context) journalWriters {
+// askWriters requests the state of the journals before a search. Without an answer, the journal alone counts.
+func (i *Inspector) askWriters(ctx context.Context) (w journalWriters) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	var n Instances
-	states := []journal.State{}
-	proven := false
-	noSubscriber, err := i.askAll(ctx, nil, func(m Member) (more bool) {
-		n.Answers = append(n.Answers, m.Answer)
-		proven = proven || m.Proven
-		if m.Proven && m.Journal {
-			state := journal.State{}
-			if m.Writer != nil {
-				state = *m.Writer
-			}
-			state.Instance = m.Instance
-			states = append(states, state)
-		}
-		return true
-	})
-	w := journalWriters{withoutJournal: n.WithoutJournal()}
-	if err == nil && (proven || len(n.Answers) == 0 && noSubscriber) {
-		w.states = states
+	n, _ := i.askOnce(ctx, nil, true) // after an error, the answers so far count
+	for _, a := range n.ProvenAnswers {
+		w.unstored += a.MissingRecords
 	}
+	w.withoutJournal = n.WithoutJournal()
 	return w
 }
 
 // WithoutJournal returns the instances that keep no journal.
 func (n Instances) WithoutJournal() []string {
-	return n.Names(func(a stats.Answer) bool { return !a.Journal })
+	return n.Names(func(a stats.InstanceStatus) bool { return !a.Journal })
 }

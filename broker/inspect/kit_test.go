@@ -7,14 +7,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
 
 // open returns an inspector that connects as a user: see natstest.ConnectAs.
-func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *Inspector {
+func open(t *testing.T, s *natstest.Server, cfg config.Config, user string) *Inspector {
 	t.Helper()
 	i, err := Open(s.ConnectAs(user), cfg)
 	if err != nil {
@@ -25,17 +25,17 @@ func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *Ins
 
 // configOf returns a configuration with few levels. The intake takes other durations only in delayin subjects, because
 // the subjects of all 1,300 plain durations would take most of the processor time of these tests.
-func configOf(t *testing.T, prefix, ladder string) broker.Config {
+func configOf(t *testing.T, prefix, ladder string) config.Config {
 	t.Helper()
 	l, err := levels.Parse(ladder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return broker.Config{Prefix: prefix, Ladder: l, IntakeDurations: []string{}}
+	return config.Config{Prefix: prefix, Ladder: l, IntakeDurations: []string{}}
 }
 
-// provision creates the streams of a configuration.
-func provision(t *testing.T, s *natstest.Server, cfg broker.Config) {
+// createStreams creates the streams of a configuration.
+func createStreams(t *testing.T, s *natstest.Server, cfg config.Config) {
 	t.Helper()
 	if _, err := open(t, s, cfg, "").Provision(t.Context(), false); err != nil {
 		t.Fatal(err)

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/fault"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/entry"
@@ -32,8 +30,7 @@ type State string
 // The states of a stream.
 const (
 	Serving  State = "serving"
-	Retiring State = "retiring"     // not in the configuration
-	Newer    State = "newer format" // a newer broker created the stream
+	Retiring State = "retiring" // not in the configuration
 	Missing  State = "missing"
 	Foreign  State = "foreign"      // the stream with this name does not belong to this broker
 	Broken   State = "broken marks" // the stream's metadata is invalid
@@ -63,45 +60,38 @@ type Lane struct {
 	Info       *jetstream.StreamInfo `json:"-"` // nil if the stream is missing or foreign, or did not answer
 	UnknownKey bool                  `json:"-"` // this program lacks the secret that sealed the first message
 
-	spec   streams.Spec
-	format int // format of the first message; zero if it is a client's message, or unknown
+	spec    streams.Spec
+	arrived uint64 // the owner has delivered or moved all messages up to this sequence
+	format  int    // format of the first message; zero if it is a client's message, or unknown
 }
 
 // Head describes the first message of a lane.
 type Head struct {
 	HeadDue      time.Time `json:"head_due,omitzero"`
 	HeadDeadCode string    `json:"head_dead_letter,omitempty"` // code of the dead letter that the message will become
-	Overdue      float64   `json:"overdue_seconds"`            // since the message should have left; zero below minOverdue
+	// Overdue is the time since the most overdue message should have left, as its owner reports it. Without an owner's
+	// report it is that of the first message, which may be delivered, and zero below minOverdue.
+	Overdue float64 `json:"overdue_seconds"`
 }
 
 // Reader describes the instance that reads a lane. Unknown fields are zero.
 type Reader struct {
-	Owner         Owner     `json:"owner,omitempty"`
-	Instance      string    `json:"instance,omitempty"` // the owner
-	Format        int       `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
-	NewerMessages int       `json:"newer,omitempty"`    // messages in the owner's memory with a newer format
-	Held          int       `json:"held"`               // messages in the owner's memory
-	LastRead      uint64    `json:"read"`               // the last sequence that the owner read
-	ResumesAt     time.Time `json:"resumes_at,omitzero"`
+	Owner         Owner        `json:"owner,omitempty"`
+	Instance      string       `json:"instance,omitempty"` // the owner
+	Format        int          `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
+	Fault         *fault.Fault `json:"fault,omitempty"`    // why the messages of the lane wait; nil if they do not
+	NewerMessages int          `json:"newer,omitempty"`    // messages in the owner's memory with a newer format
+	Held          int          `json:"held"`               // messages in the owner's memory
+	LastRead      uint64       `json:"read"`               // the last sequence that the owner read
+	ResumesAt     time.Time    `json:"resumes_at,omitzero"`
 }
 
 func newLane(s streams.Spec, state State) Lane {
 	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, spec: s}
 }
 
-// setInstance sets the instance from the table of owners, if no instance has claimed the lane.
-func (l *Lane) setInstance(table lease.Table, err error) {
-	if err != nil && l.Error == "" && l.Owner != "" {
-		l.Error = err.Error()
-	}
-	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
-	if l.Owner == NoOwner && l.Instance != "" {
-		l.Owner = OwnerUnknown // if this instance had died, the table would name another
-	}
-}
-
-// fill requests the state of a lane's stream from its leader, and determines the lane's reader.
-func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
+// fill requests the state of a lane's stream from its leader.
+func (i *Inspector) fill(ctx context.Context, l *Lane) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	s, err := i.JetStream.Stream(ctx, l.Stream)
@@ -122,36 +112,28 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	if l.Kind == streams.Paused {
 		l.Pending -= min(l.Pending, i.pauseRecords(ctx, s))
 	}
-	if l.Kind == streams.Dead || l.Kind == streams.Paused || l.State == Broken {
-		return
-	}
-	if l.Pending > 0 {
+	if l.needsOwner() && l.Pending > 0 {
 		if err := i.fillHead(ctx, l); err != nil {
 			l.Error = err.Error()
 		}
 	}
-	i.fillOwner(ctx, l, n)
-	if (l.State == Serving || l.State == Retiring) && (l.NewerMessages > 0 || l.unreadable(l.format)) {
-		l.State = TooNew
-	}
 }
 
-// unreadable reports whether the owner of the lane is too old for a message of this format. An old broker does not
-// report its newest format. Then unreadable assumes the newest format of this program.
+// needsOwner reports whether an instance should read the lane.
+func (l Lane) needsOwner() bool {
+	return l.Kind != streams.Dead && l.Kind != streams.Paused && l.State != Broken
+}
+
+// unreadable reports whether the owner of the lane cannot read a message of this format. Without a known owner,
+// unreadable assumes the newest format of this program.
 func (l Lane) unreadable(format int) bool { return format > cmp.Or(l.Format, message.Format) }
 
 // formatOf returns the format of a broker's message. It returns zero for a client's message, or without a format.
 func (i *Inspector) formatOf(in message.Incoming) int {
-	switch i.names.Parse(in.Subject).Form {
-	case message.FormHop, message.FormRetry, message.FormPaused:
-	default:
+	if !i.names.Parse(in.Subject).StoredByBroker() {
 		return 0
 	}
-	format, err := strconv.Atoi(nats.Header(in.Header).Get(message.HeaderFormat))
-	if err != nil {
-		return 0
-	}
-	return format
+	return message.ClaimOf(in.Header).Format
 }
 
 func (i *Inspector) pauseRecords(ctx context.Context, s jetstream.Stream) uint64 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/fault"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/pause"
 	"delaybroker/broker/streams"
@@ -18,7 +19,7 @@ type Lanes struct {
 	Time   time.Time `json:"time"` // by the server's clock, or without any answer by the local clock
 	Lanes  []Lane    `json:"lanes"`
 	Totals struct {
-		Pending     uint64  `json:"pending"` // without dead letters
+		Pending     uint64  `json:"pending"` // without dead letters; a named timer counts once
 		Dead        uint64  `json:"dead_letters"`
 		Overdue     float64 `json:"overdue_seconds"` // maximum of all lanes
 		UnreadLanes int     `json:"unread"`          // lanes without an owner, or with an owner that cannot read them
@@ -83,6 +84,12 @@ func (i *Inspector) SettledLanes(ctx context.Context, list StreamList) (v Lanes,
 		return err
 	})
 	n.Refusal = refusal
+	for began := time.Now(); len(n.ProvenAnswers) == 0 && refusal == nil && time.Since(began) < maxClaimAge; {
+		if working, _ := i.working(ctx, list.Found); working == "" { // a claim outlives its instance by some seconds
+			break
+		}
+		time.Sleep(askInterval)
+	}
 	return i.readLanes(ctx, list, n), n
 }
 
@@ -94,7 +101,7 @@ func lanesOf(found []streams.Spec) []string {
 		case streams.Dead, streams.Owners, streams.Journal, streams.Paused:
 			continue
 		}
-		if s.MarksErr == nil && s.Format <= streams.Format {
+		if s.MarksErr == nil {
 			names = append(names, s.Stream)
 		}
 	}
@@ -107,15 +114,14 @@ func (i *Inspector) readLanes(ctx context.Context, list StreamList, instances In
 	lanes := existingLanes(want, list.Found)
 	var filling sync.WaitGroup
 	for n := range lanes {
-		filling.Go(func() { i.fill(ctx, &lanes[n], instances) })
+		filling.Go(func() { i.fill(ctx, &lanes[n]) })
 	}
-	table, err := i.table(ctx, list.Found)
+	working, err := i.working(ctx, list.Found)
 	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are shown
 	filling.Wait()
 	for n := range lanes {
-		lanes[n].setInstance(table, err)
+		lanes[n].setOwner(instances, working, err)
 	}
-	resolveUnknown(lanes)
 	lanes = append(lanes, missingLanes(want, list)...)
 	slices.SortFunc(lanes, func(a, b Lane) int { return streams.CompareLanes(a.spec, b.spec) })
 	v := newLanes(lanes)
@@ -133,8 +139,6 @@ func existingLanes(want, found []streams.Spec) []Lane {
 		switch _, wanted := streams.SpecOf(want, s.Stream); {
 		case s.MarksErr != nil:
 			l.State, l.Error = Broken, s.MarksErr.Error()
-		case s.Format > streams.Format:
-			l.State = Newer
 		case !wanted:
 			l.State = Retiring
 		}
@@ -173,7 +177,9 @@ func newLanes(lanes []Lane) Lanes {
 			v.Totals.Dead += l.Pending
 			continue
 		}
-		v.Totals.Pending += l.Pending
+		if l.Kind != streams.Timers { // each pending timer has a marker in a level, which counts
+			v.Totals.Pending += l.Pending
+		}
 		v.Totals.Overdue = max(v.Totals.Overdue, l.Overdue)
 		if l.Owner == NoOwner || l.Owner == OwnerStopped {
 			v.Totals.UnreadLanes++
@@ -206,4 +212,15 @@ func (v Lanes) lane(stream string) Lane {
 		return v.Lanes[n]
 	}
 	return Lane{}
+}
+
+// TooLarge returns the lanes in which a message waits because it is larger than the server now accepts, even as a dead
+// letter.
+func (v Lanes) TooLarge() (lanes []string) {
+	for _, l := range v.Lanes {
+		if l.Fault != nil && l.Fault.Cause == fault.TooLarge {
+			lanes = append(lanes, l.Stream)
+		}
+	}
+	return lanes
 }

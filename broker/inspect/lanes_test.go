@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 // TestOwnerState: the status of the instance that claims a lane determines the state of the lane's reader.
@@ -30,38 +32,27 @@ func TestOwnerState(t *testing.T) {
 	}
 }
 
-// TestResolveUnknown: an unknown owner is nobody only if no broker reads a lane. A broker whose memory is full
-// runs, too.
-func TestResolveUnknown(t *testing.T) {
-	for other, want := range map[Owner]Owner{
-		OwnerReads: OwnerUnknown, OwnerWaits: OwnerUnknown, OwnerStopped: NoOwner, NoOwner: NoOwner,
-	} {
-		lanes := []Lane{{Reader: Reader{Owner: OwnerUnknown}}, {Reader: Reader{Owner: other}}}
-		if resolveUnknown(lanes); lanes[0].Owner != want {
-			t.Errorf("beside an owner that is %q: got %q, want %q", other, lanes[0].Owner, want)
-		}
-	}
-}
-
-func TestIsRead(t *testing.T) {
-	now := time.Now()
-	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
-	consumer := func(name string, waiting int, last *time.Time) jetstream.ConsumerInfo {
-		return jetstream.ConsumerInfo{Name: name, NumWaiting: waiting, Delivered: jetstream.SequenceInfo{Last: last}}
-	}
+// TestOwnerWithoutStatus: without a sealed status of its owner, a lane has an owner that is unknown if a fresh claim
+// names an instance that did not answer, or if the claim cannot be read.
+func TestOwnerWithoutStatus(t *testing.T) {
+	refused := errors.New("refused")
 	for _, test := range []struct {
 		name     string
-		consumer jetstream.ConsumerInfo
-		want     bool
+		answers  []stats.InstanceStatus
+		working  string
+		err      error
+		owner    Owner
+		instance string
 	}{
-		{"a waiting pull", consumer("delaybroker-x", 1, nil), true},
-		{"a recent delivery", consumer("delaybroker-x", 0, ago(time.Second)), true},
-		{"an old delivery", consumer("delaybroker-x", 0, ago(time.Minute)), false},
-		{"no delivery", consumer("delaybroker-x", 0, nil), false},
-		{"a foreign consumer", consumer("where-x", 1, nil), false},
+		{"no claim", nil, "", nil, NoOwner, ""},
+		{"an unreadable claim", nil, "", refused, OwnerUnknown, ""},
+		{"a claim of a silent instance", nil, "a", nil, OwnerUnknown, "a"},
+		{"a claim of an instance without this lane", []stats.InstanceStatus{{Instance: "a"}}, "a", nil, NoOwner, ""},
 	} {
-		if got := isRead(now, []jetstream.ConsumerInfo{test.consumer}); got != test.want {
-			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		l := Lane{Stream: "DELAY_5s", Kind: streams.Level, State: Serving, Info: &jetstream.StreamInfo{}}
+		l.setOwner(Instances{ProvenAnswers: test.answers}, test.working, test.err)
+		if l.Owner != test.owner || l.Instance != test.instance {
+			t.Errorf("%s: got %q of %q, want %q of %q", test.name, l.Owner, l.Instance, test.owner, test.instance)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -43,30 +44,24 @@ var advice = []struct {
 // LetterWork is one operation on many letters.
 type LetterWork struct {
 	Query   deadletter.Query
-	Outcome string // outcome of a successful Do, "resent" or "removed"
+	Keep    func(l deadletter.Letter) bool // selects among the letters of the query; nil for all
+	Outcome string                         // outcome of a successful Do, "resent" or "removed"
 	Do      func(ctx context.Context, l deadletter.Letter) error
 
 	mu       sync.Mutex // guards outcomes
-	outcomes []LetterOutcome
+	outcomes []Outcome
 }
 
 // ResendWork returns the work that resends letters, all with the same change. If dry is true, the work only reports the
 // outcomes.
-func (l *Letters) ResendWork(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
-	return l.ResendWorkByLetter(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
-}
-
-// ResendWorkByLetter returns the work that resends letters, each with its own change.
-func (l *Letters) ResendWorkByLetter(
-	f deadletter.Filter, change func(deadletter.Letter) deadletter.Change, dry bool,
-) *LetterWork {
+func (l *Letters) ResendWork(f deadletter.Filter, change deadletter.Resend, dry bool) *LetterWork {
 	do := l.Resend
 	if dry {
 		do = l.DryRun
 	}
 	return &LetterWork{Query: deadletter.Query{Filter: f}, Outcome: "resent",
 		Do: func(ctx context.Context, letter deadletter.Letter) error {
-			return do(ctx, letter, change(letter), l.Time())
+			return do(ctx, letter, change, l.Time())
 		}}
 }
 
@@ -79,19 +74,19 @@ func (l *Letters) RemovalWork(f deadletter.Filter, dry bool) *LetterWork {
 	return w
 }
 
-// LetterOutcome counts the letters with one outcome and one reason.
-type LetterOutcome struct {
-	Outcome string `json:"did"` // resent, removed, left or gone
-	Letters int    `json:"letters"`
-	Reason  string `json:"why,omitempty"`
-	Number  uint64 `json:"number,omitempty"` // sequence of one of these letters; zero unless Outcome is left
+// Outcome counts the objects of a change with one outcome and one reason.
+type Outcome struct {
+	Outcome string `json:"outcome"` // of letters: resent, removed, left or gone
+	Count   int    `json:"count"`
+	Why     string `json:"why,omitempty"`
+	Example string `json:"example,omitempty"` // one of the objects that the change has left; empty after a success
 }
 
 // Work runs Do on the letters of the query. Work ends when all letters are done, when the query fails, when Do fails
 // for another reason than the letter, or when the context stop ends. In each case Work starts no further operation, and
 // waits for the operations in progress, so that no letter remains in two streams. Work returns the outcomes so far,
 // successes first. The error is the failure, or the cause of stop if stop has ended.
-func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
+func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]Outcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
 	var workers errgroup.Group
@@ -102,6 +97,9 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 		}
 		if stop.Err() != nil {
 			break
+		}
+		if w.Keep != nil && !w.Keep(letter) {
+			continue
 		}
 		workers.Go(func() error {
 			if stop.Err() != nil { // stop may end while all workers are busy
@@ -115,21 +113,21 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 		})
 	}
 	_ = workers.Wait() // a worker's error is the cause of stop
-	slices.SortFunc(w.outcomes, func(a, b LetterOutcome) int { return strings.Compare(w.sortKey(a), w.sortKey(b)) })
-	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
+	slices.SortFunc(w.outcomes, func(a, b Outcome) int { return strings.Compare(w.sortKey(a), w.sortKey(b)) })
+	return append([]Outcome{}, w.outcomes...), context.Cause(stop)
 }
 
 // note counts the outcome of a letter. It returns an error only if err may concern other letters too.
 func (w *LetterWork) note(l deadletter.Letter, err error) error {
-	o := LetterOutcome{Outcome: w.Outcome}
+	o := Outcome{Outcome: w.Outcome}
 	switch {
 	case errors.Is(err, deadletter.ErrAbsent):
 		o.Outcome = LetterGone
 	case errors.Is(err, deadletter.ErrNotResendable):
-		o.Outcome, o.Number = LetterLeft, l.Sequence
+		o.Outcome, o.Example = LetterLeft, strconv.FormatUint(l.Sequence, 10)
 		for _, a := range advice {
 			if errors.Is(err, a.err) {
-				o.Reason = a.err.Error() + ": " + a.action
+				o.Why = a.err.Error() + ": " + a.action
 			}
 		}
 	case err != nil:
@@ -137,21 +135,21 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.outcomes, func(existing LetterOutcome) bool {
-		return existing.Outcome == o.Outcome && existing.Reason == o.Reason
+	i := slices.IndexFunc(w.outcomes, func(existing Outcome) bool {
+		return existing.Outcome == o.Outcome && existing.Why == o.Why
 	})
 	if i < 0 {
 		i = len(w.outcomes)
 		w.outcomes = append(w.outcomes, o)
 	}
-	w.outcomes[i].Letters++
+	w.outcomes[i].Count++
 	return nil
 }
 
 // sortKey returns the sort key of an outcome. Successes sort first.
-func (w *LetterWork) sortKey(o LetterOutcome) string {
+func (w *LetterWork) sortKey(o Outcome) string {
 	if o.Outcome == w.Outcome {
 		return ""
 	}
-	return o.Outcome + o.Reason
+	return o.Outcome + o.Why
 }

@@ -16,17 +16,14 @@ import (
 )
 
 const (
-	// confirmTimeout is the timeout for the instances' confirmations of a new list of pauses. Within this time, a dead
-	// instance leaves the table of owners.
+	// confirmTimeout is the timeout for the instances' confirmations of a new list of pauses. Within this time, another
+	// instance takes over from a dead one.
 	confirmTimeout = 12 * time.Second
 	// maxChanges is the maximum number of attempts to change the list while other clients change it.
 	maxChanges = 10
 )
 
 var (
-	// Pause returns ErrPausesUnsupported if a running instance does not support pauses. Such an instance would deliver to
-	// paused targets.
-	ErrPausesUnsupported = errors.New("a running broker is too old for pauses: upgrade it first")
 	// ErrUnconfirmed is returned if instances have not confirmed the new list within the timeout.
 	ErrUnconfirmed = errors.New("instances have not confirmed the change")
 	// ErrNoPauses is returned if the stream of the paused messages is missing.
@@ -45,7 +42,10 @@ type Pause struct {
 
 // predicate returns the state of the pause as the predicate of a sentence about a target.
 func (p Pause) predicate() string {
-	if p.State == pause.Paused {
+	switch {
+	case p.State == pause.Paused && !p.Hours.IsZero():
+		return fmt.Sprintf("is paused in its quiet hours (%s, %s)", p.Pattern, p.Hours)
+	case p.State == pause.Paused:
 		return fmt.Sprintf("is paused since %s (%s)", text.ShortMoment(p.Since), p.Pattern)
 	}
 	return fmt.Sprintf("is being resumed (%s)", p.Pattern)
@@ -103,12 +103,19 @@ func pausesOf(l *pause.List) []Pause {
 
 // Pause pauses the targets of a pattern. After a return without an error, no running instance sends to these targets.
 func (i *Inspector) Pause(ctx context.Context, pattern string) (PauseChange, error) {
-	return i.changePauses(ctx, true, func(l *pause.List) (*pause.List, error) { return l.Pause(pattern, time.Now()) })
+	return i.PauseInHours(ctx, pattern, pause.Hours{})
+}
+
+// PauseInHours is like Pause, but pauses the targets in quiet hours only, unless hours is zero.
+func (i *Inspector) PauseInHours(ctx context.Context, pattern string, hours pause.Hours) (PauseChange, error) {
+	return i.changePauses(ctx, pattern, true, func(l *pause.List) (*pause.List, error) {
+		return l.Pause(pattern, hours, time.Now())
+	})
 }
 
 // Resume resumes a paused pattern.
 func (i *Inspector) Resume(ctx context.Context, pattern string) (PauseChange, error) {
-	return i.changePauses(ctx, false, func(l *pause.List) (*pause.List, error) {
+	return i.changePauses(ctx, pattern, false, func(l *pause.List) (*pause.List, error) {
 		next, err := l.Resume(pattern, time.Now())
 		if errors.Is(err, pause.ErrNotPaused) {
 			err = fmt.Errorf("%w; %s", err, pausedPatterns(l))
@@ -130,7 +137,7 @@ func pausedPatterns(l *pause.List) string {
 // instance does not support pauses. A resumption takes effect even if the list cannot be stored, provided that an
 // instance may run: perhaps the waiting messages have filled the account.
 func (i *Inspector) changePauses(
-	ctx context.Context, pausing bool, change func(*pause.List) (*pause.List, error),
+	ctx context.Context, pattern string, pausing bool, change func(*pause.List) (*pause.List, error),
 ) (PauseChange, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
@@ -141,12 +148,10 @@ func (i *Inspector) changePauses(
 	if err != nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
-	a := announcement{Inspector: i, found: found, answered: make(map[string]bool), confirmed: make(map[string]bool)}
+	a := announcement{Inspector: i, found: found, pattern: pattern,
+		answered: make(map[string]bool), confirmed: make(map[string]bool)}
 	if err := a.round(ctx, nil); err != nil {
 		return PauseChange{}, Cause(ctx, err)
-	}
-	if pausing && len(a.unsupported) > 0 {
-		return PauseChange{}, fmt.Errorf("%w: %s", ErrPausesUnsupported, text.ShortList(a.unsupported))
 	}
 	next, refused, err := a.change(ctx, change)
 	if err != nil && (pausing || refused || len(a.unconfirmed()) == 0) || next == nil {
@@ -171,12 +176,12 @@ func (i *Inspector) changePauses(
 // their answers.
 type announcement struct {
 	*Inspector
-	found       []streams.Spec
-	newest      *pause.List     // the newest list in the sealed answers of instances
-	answered    map[string]bool // instances that have answered
-	confirmed   map[string]bool // instances that follow the list
-	unsupported []string        // instances without support for pauses
-	table       []string        // instances in the table of owners
+	found     []streams.Spec
+	pattern   string          // of the changed pause
+	newest    *pause.List     // the newest list in the sealed answers of instances
+	answered  map[string]bool // instances that have answered
+	confirmed map[string]bool // instances that follow the list
+	active    string          // the active instance by its claim; empty if unknown
 }
 
 // change stores the next version of the list. If refused is true, there is no list to announce. Otherwise the caller
@@ -231,11 +236,11 @@ func (a *announcement) announce(ctx context.Context, l *pause.List) error {
 // round sends one request to all instances. Unless l is nil, the request announces l.
 func (a *announcement) round(ctx context.Context, l *pause.List) error {
 	responders := make(map[string]bool)
-	table, err := a.Inspector.table(ctx, a.found)
+	claim, err := a.claim(ctx, a.found)
 	if err != nil {
 		return err
 	}
-	a.table, a.unsupported = slices.Sorted(maps.Keys(table.Instances)), nil
+	a.active = claim.Active.ID
 	var send func(reply string) error
 	if l != nil {
 		send = func(reply string) error { return a.pauseStore().Announce(l, reply) }
@@ -243,32 +248,37 @@ func (a *announcement) round(ctx context.Context, l *pause.List) error {
 	_, err = a.askAll(ctx, send, func(m Member) (more bool) {
 		responders[m.Instance], a.answered[m.Instance] = true, true
 		switch {
-		case m.Pauses == nil:
-			a.unsupported = append(a.unsupported, m.Instance)
+		case m.Pauses == nil: // not a broker's answer
+			return true
 		case !m.Proven:
 			return true
+		}
+		switch known := a.pauseStore().Open(m.Pauses.Record); {
+		case known == nil:
 		case l == nil:
-			if known := a.pauseStore().Open(m.Pauses.Record); known != nil &&
-				(a.newest == nil || known.Version > a.newest.Version) {
+			if a.newest == nil || known.Version > a.newest.Version {
 				a.newest = known
 			}
-		case m.Pauses.Applied >= l.Version:
-			a.confirmed[m.Instance] = true
+		case m.Pauses.Applied == known.Version && known.Follows(l, a.pattern):
+			a.confirmed[m.Instance] = true // by the list itself: an instance may have another list with a higher version
+		default:
+			delete(a.confirmed, m.Instance)
 		}
 		return l == nil || len(a.unconfirmed()) > 0
 	})
-	// An instance that answered an earlier request, but not this one, and is not in the table, is dead.
-	if len(a.table) > 0 {
-		maps.DeleteFunc(a.answered, func(id string, _ bool) bool {
-			return !responders[id] && !slices.Contains(a.table, id)
-		})
+	// An instance that answered an earlier request, but not this one, and is not active, is dead.
+	if a.active != "" {
+		maps.DeleteFunc(a.answered, func(id string, _ bool) bool { return !responders[id] && id != a.active })
 	}
 	return err
 }
 
 // unconfirmed returns the instances that may run and have not confirmed the list.
 func (a *announcement) unconfirmed() []string {
-	names := slices.Concat(a.table, slices.Collect(maps.Keys(a.answered)))
+	names := slices.Collect(maps.Keys(a.answered))
+	if a.active != "" {
+		names = append(names, a.active)
+	}
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(id string) bool { return a.confirmed[id] })
 }

@@ -17,10 +17,10 @@ import (
 )
 
 var (
-	// ErrCursor is returned for text that is not a cursor.
-	ErrCursor = errors.New("invalid cursor: pass the cursor that a list printed")
-	// ErrBound is returned for text that is not a bound.
-	ErrBound = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
+	// errCursor is returned for text that is not a cursor.
+	errCursor = errors.New("invalid cursor: pass the cursor that a list printed")
+	// errBound is returned for text that is not a bound.
+	errBound = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 )
 
 // Bound is a bound of a list: a time, or an offset from the server's time. The zero value means no bound.
@@ -28,6 +28,9 @@ type Bound struct {
 	Instant time.Time
 	Offset  *time.Duration
 }
+
+// IsZero reports whether there is no bound.
+func (b Bound) IsZero() bool { return b.Offset == nil && b.Instant.IsZero() }
 
 // ParseBound parses a duration from now, or a time with a zone. Empty text means no bound.
 func ParseBound(text string) (Bound, error) {
@@ -39,7 +42,7 @@ func ParseBound(text string) (Bound, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return Bound{}, ErrBound
+		return Bound{}, errBound
 	}
 	return Bound{Instant: at}, nil
 }
@@ -122,7 +125,7 @@ func ParseCursor(s string) (Cursor, error) {
 	due, id, ok := strings.Cut(s, "/")
 	n, err := strconv.ParseInt(due, 10, 64)
 	if _, idErr := message.ParseID(id); !ok || err != nil || idErr != nil {
-		return Cursor{}, fmt.Errorf("%w: %q", ErrCursor, text.Printable(s, 100))
+		return Cursor{}, fmt.Errorf("%w: %q", errCursor, text.Printable(s, 100))
 	}
 	return Cursor{Due: time.Unix(0, n).UTC(), ID: id}, nil
 }
@@ -164,7 +167,7 @@ func (i *Inspector) lanesToRead(v Lanes) (lanes []Lane, silent []string, headerT
 	for _, l := range v.Lanes {
 		switch {
 		case l.Kind == streams.Dead, l.State == Missing, l.State == Foreign:
-		case l.Info == nil, l.State == Newer, l.State == Broken:
+		case l.Info == nil, l.State == Broken:
 			silent = append(silent, fmt.Sprintf("%s (%s)", l.Stream, l.State))
 		default:
 			headerTargets = headerTargets || slices.Contains(l.Info.Config.Subjects, i.names.BareLevel(l.Level))

@@ -53,6 +53,7 @@ func (m *merge) add(ctx context.Context, l Lane) {
 	for _, p := range passesOf(m.names, l, m.query.Target) {
 		scan := m.ScanHeaders(l.Stream, "pending")
 		scan.To, scan.Batch, scan.Filters = l.Info.State.LastSeq, listBatch, p.filters
+		scan.From = l.arrived + 1
 		s := &source{Lane: l, pass: p}
 		s.earliest = s.earliestAfter(l.Info.State.FirstTime)
 		s.next, s.stop = iter.Pull2(scan.All(ctx))

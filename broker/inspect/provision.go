@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
 	"delaybroker/levels"
 )
 
@@ -17,8 +18,8 @@ import (
 // change. The server compares each pair of the intake's subjects, of which there are over a thousand.
 const changeTimeout = 30 * time.Second
 
-// A Change is a change of one stream.
-type Change struct {
+// A StreamChange is a change of one stream.
+type StreamChange struct {
 	Stream string `json:"stream"`
 	Action string `json:"did"` // created or changed
 	Detail string `json:"detail"`
@@ -27,17 +28,32 @@ type Change struct {
 // ProvisionReport is the result of Provision.
 type ProvisionReport struct {
 	Wanted   int             `json:"wanted"` // number of streams that should exist
-	Changes  []Change        `json:"changes"`
+	Changes  []StreamChange  `json:"changes"`
 	Drift    []streams.Drift `json:"drift"`
 	Complete bool            `json:"complete"`          // no error occurred
 	DryRun   bool            `json:"dry_run,omitempty"` // the changes were not made
+}
+
+// Check returns what the broker needs of the limits of the account, the server and the user. It changes nothing. If the
+// server does not report the account's limits, these needs are left out.
+func (i *Inspector) Check(ctx context.Context) ([]provision.Need, error) {
+	_, infos, err := i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var account *jetstream.AccountInfo
+	_ = i.Ask(ctx, func(ctx context.Context) (err error) {
+		account, err = i.JetStream.AccountInfo(ctx)
+		return err
+	})
+	return provision.Needs(ctx, i.api, account, i.Wanted(), infos, true), nil
 }
 
 // Provision creates the missing streams, and updates existing streams. After an error, the result has the changes made
 // before it. A dry run changes nothing, and returns the changes and the drift of a real run.
 func (i *Inspector) Provision(ctx context.Context, dry bool) (ProvisionReport, error) {
 	want := i.Wanted()
-	result := ProvisionReport{Wanted: len(want), Changes: []Change{}, Drift: []streams.Drift{}, DryRun: dry}
+	result := ProvisionReport{Wanted: len(want), Changes: []StreamChange{}, Drift: []streams.Drift{}, DryRun: dry}
 	if err := streams.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
 		return result, err
 	}
@@ -62,7 +78,7 @@ type recorder struct {
 	streams.Streams
 	infos   map[string]*jetstream.StreamInfo // the streams before Provision, updated with each change
 	dry     bool
-	changes []Change
+	changes []StreamChange
 }
 
 func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
@@ -74,7 +90,7 @@ func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig)
 	if err == nil {
 		r.infos[cfg.Name] = &jetstream.StreamInfo{Config: cfg}
 		detail := fmt.Sprintf("replicas %d, %s", cfg.Replicas, subjects(cfg.Subjects))
-		r.changes = append(r.changes, Change{cfg.Name, "created", detail})
+		r.changes = append(r.changes, StreamChange{cfg.Name, "created", detail})
 	}
 	return s, err
 }
@@ -112,7 +128,7 @@ func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig)
 	if added := streams.Subtract(cfg.Subjects, subjectsBefore); len(added) > 0 {
 		detail = append(detail, "now "+subjects(added))
 	}
-	r.changes = append(r.changes, Change{cfg.Name, "changed", strings.Join(detail, ", ")})
+	r.changes = append(r.changes, StreamChange{cfg.Name, "changed", strings.Join(detail, ", ")})
 	return s, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/ratelog"
 	"delaybroker/broker/streams"
 )
 
@@ -38,6 +37,8 @@ type RetryGroup struct {
 	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest next attempt in the group
 	ID       string     `json:"id,omitempty"`               // Delay-Id of the message with the earliest next attempt
 	Reason   string     `json:"last_reason,omitempty"`      // reason of the newest message
+	Since    time.Time  `json:"since,omitzero"`             // the earliest failure of a message in the group
+	Until    time.Time  `json:"until,omitzero"`             // the latest failure of a message in the group
 
 	newest time.Time // time of storage of the newest message
 }
@@ -48,17 +49,18 @@ type RetryReport struct {
 	Waiting      uint64                `json:"waiting"`  // messages in all retry lanes that answered
 	Messages     uint64                `json:"messages"` // messages that were read
 	States       map[RetryState]uint64 `json:"states"`   // messages that were read, by state
-	Groups       []*RetryGroup         `json:"groups"`
-	Paused       []Pause               `json:"paused"`          // the retries of paused targets wait in another stream
-	NextPosition string                `json:"go_on,omitempty"` // for RetryQuery.From; empty at the end
+	Groups       []*RetryGroup         `json:"-"`
+	Paused       []Pause               `json:"paused"`              // the retries of paused targets wait in another stream
+	TooLarge     []string              `json:"too_large,omitempty"` // see Lanes.TooLarge
+	NextPosition string                `json:"go_on,omitempty"`     // for RetryQuery.From; empty at the end
 }
 
 // RetryQuery is the query of Retrying.
 type RetryQuery struct {
-	Target   string     // a pattern; empty for all
-	From     MessageRef // the stream and sequence to begin with; the zero value means the first message
-	MaxRead  uint64     // maximum number of messages to read
-	Progress func(read, waiting uint64)
+	Target   string                     // a pattern; empty for all
+	From     MessageRef                 // the stream and sequence to begin with; the zero value means the first message
+	MaxRead  uint64                     // maximum number of messages to read
+	Progress func(read, waiting uint64) // nil for no progress
 }
 
 // Retrying counts the messages in the retry lanes by target and state. It reads only headers, and no message stored
@@ -68,13 +70,19 @@ func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (RetryReport
 	if err != nil {
 		return RetryReport{}, err
 	}
+	return i.RetryingIn(ctx, v, query)
+}
+
+// RetryingIn is like Retrying, for lanes that the caller has just read.
+func (i *Inspector) RetryingIn(ctx context.Context, v Lanes, query RetryQuery) (RetryReport, error) {
 	c := retryCount{
 		Inspector: i, query: query, groups: make(map[retryKey]*RetryGroup),
 		report: RetryReport{
-			Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}, Paused: v.Paused,
+			Time: v.Time, States: make(map[RetryState]uint64), Paused: v.Paused, TooLarge: v.TooLarge(),
 		},
 	}
-	lanes := slices.DeleteFunc(v.Lanes, func(l Lane) bool { return l.Kind != streams.Retry || l.Info == nil })
+	notRead := func(l Lane) bool { return l.Kind != streams.Retry || l.Info == nil }
+	lanes := slices.DeleteFunc(slices.Clone(v.Lanes), notRead)
 	for _, l := range lanes {
 		c.report.Waiting += l.Pending
 	}
@@ -87,7 +95,6 @@ func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (RetryReport
 	}
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	c.progressLimit.Allow(ProgressInterval)
 	for _, l := range lanes {
 		if err := c.count(ctx, l); err != nil {
 			return RetryReport{}, Cause(ctx, scanError(l.Stream, err))
@@ -120,10 +127,9 @@ type retryKey struct {
 // A retryCount is the state of one call of Retrying.
 type retryCount struct {
 	*Inspector
-	query         RetryQuery
-	report        RetryReport
-	groups        map[retryKey]*RetryGroup
-	progressLimit ratelog.Limit
+	query  RetryQuery
+	report RetryReport
+	groups map[retryKey]*RetryGroup
 }
 
 // count counts the messages of one lane. It reads only the broker's own subjects.
@@ -147,10 +153,7 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 			return nil
 		}
 		c.add(incoming(l.Stream, m))
-		if c.report.Messages%searchBatch != 0 {
-			continue
-		}
-		if _, ok := c.progressLimit.Allow(ProgressInterval); ok {
+		if c.report.Messages%searchBatch == 0 && c.query.Progress != nil {
 			c.query.Progress(c.report.Messages, c.report.Waiting)
 		}
 	}
@@ -176,6 +179,12 @@ func (c *retryCount) add(in message.Incoming) {
 	if state != Unreadable && (g.ID == "" || r.NextAttempt().Before(g.Next)) {
 		g.Next, g.ID = r.NextAttempt().UTC(), r.ID
 	}
+	if first := r.FirstFailure; !first.IsZero() && (g.Since.IsZero() || first.Before(g.Since)) {
+		g.Since = first.UTC()
+	}
+	if r.LastFailure.After(g.Until) {
+		g.Until = r.LastFailure.UTC()
+	}
 	if lessRemains(r, g) {
 		g.Attempts, g.Allowed = r.Attempts, r.AllowedRefusals
 	}
@@ -185,8 +194,8 @@ func (c *retryCount) add(in message.Incoming) {
 }
 
 // lessRemains reports whether a message has fewer remaining attempts than the message whose attempts are in the group.
-// A message of an old broker does not contain its maximum number of attempts. Then lessRemains compares the attempts so
-// far.
+// A dead letter that was resent has no maximum until an instance has tried it. Then lessRemains compares the attempts
+// so far.
 func lessRemains(r message.Request, g *RetryGroup) bool {
 	if r.AllowedRefusals > 0 && g.Allowed > 0 {
 		return r.AllowedRefusals-r.Attempts < g.Allowed-g.Attempts

@@ -48,7 +48,7 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s")
 		cfg.RetryLadder = configOf(t, "", "2s 9s").Ladder
-		provision(t, s, cfg)
+		createStreams(t, s, cfg)
 		i := open(t, s, cfg, "")
 		now := time.Now().UTC()
 		after := now.Add

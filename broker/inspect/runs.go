@@ -13,21 +13,23 @@ import (
 // whole journal, which usually contains far more than the latest runs of one schedule.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
-// Run is a completed round of a schedule.
-type Run struct {
-	Round    int       `json:"round"` // from 1; a skipped round has no number
-	ID       string    `json:"id"`
-	Due      time.Time `json:"due,omitzero"`
+// Record is a record of the journal as a row of a list.
+type Record struct {
 	At       time.Time `json:"at"` // time at which the message was delivered or became a dead letter
+	ID       string    `json:"id"`
+	Target   string    `json:"target,omitempty"`
 	Outcome  string    `json:"outcome"`
+	Due      time.Time `json:"due,omitzero"`
 	Late     float64   `json:"late_seconds"`
 	Attempts int       `json:"attempts"`
 	Reason   string    `json:"reason,omitempty"`
+	Instance string    `json:"instance"`
+	Round    int       `json:"round,omitempty"` // of a schedule, from 1
 }
 
 // Runs are the latest runs of a schedule, the newest first.
 type Runs struct {
-	Runs []Run `json:"runs"`
+	Runs []Record `json:"runs"` // completed rounds
 	// Complete is true if the journal has every record from the oldest of these runs on. If Runs has fewer runs than the
 	// limit, Complete is true only if the whole journal is complete.
 	Complete bool `json:"runs_complete"`
@@ -39,11 +41,11 @@ type Runs struct {
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	runs := Runs{Runs: []Run{}}
+	runs := Runs{Runs: []Record{}}
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return runs, Cause(ctx, err)
 	}
-	now, err := i.journal(nil).Now(ctx)
+	now, err := i.journal().Now(ctx)
 	if err != nil {
 		return runs, Cause(ctx, err)
 	}
@@ -53,9 +55,9 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 		if span > 0 {
 			q.Since = now.Add(-span)
 		}
-		lastRuns := make([]Run, 0, limit+1)
+		lastRuns := make([]Record, 0, limit+1)
 		j, err := i.searchJournal(ctx, q, w, func(e journal.Entry) error {
-			if lastRuns = append(lastRuns, runOf(e)); len(lastRuns) > limit {
+			if lastRuns = append(lastRuns, RecordOf(e)); len(lastRuns) > limit {
 				lastRuns = slices.Delete(lastRuns, 0, 1)
 			}
 			return nil
@@ -78,13 +80,16 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 
 // completeSince reports whether the journal has all records from t on.
 func (j JournalReport) completeSince(t time.Time) bool {
-	return len(j.WithoutJournal) == 0 && j.MoreHoles == 0 && j.ContinueAt.Sequence == 0 &&
-		!slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { return h.To.After(t) })
+	if !t.IsZero() && !j.OldestBatch.After(t) && j.DroppedUntil.Before(t) {
+		j.BeginsLater, j.Dropped = false, 0
+	}
+	return j.Complete()
 }
 
-func runOf(e journal.Entry) Run {
-	return Run{
-		Round: e.Round, ID: e.ID, Due: e.Due, At: e.At, Outcome: string(e.Outcome()), Late: e.Lateness.Seconds(),
-		Attempts: e.Attempts(), Reason: text.Printable(e.Reason, 600),
+// RecordOf returns the row of an entry.
+func RecordOf(e journal.Entry) Record {
+	return Record{
+		At: e.At, ID: e.ID, Target: e.Target, Outcome: string(e.Outcome()), Due: e.Due, Late: e.Lateness.Seconds(),
+		Attempts: e.Attempts(), Reason: text.Sentence(e.Reason), Instance: e.Instance, Round: e.Round,
 	}
 }

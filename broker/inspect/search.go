@@ -10,22 +10,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/journal"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/ratelog"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/entry"
 )
 
 const (
-	// searchBatch is the number of headers between two checks of ProgressInterval.
+	// searchBatch is the number of headers between two reports of progress.
 	searchBatch = 1000
-	// ProgressInterval is the minimum time between two reports of progress.
-	ProgressInterval = 2 * time.Second
 	// leaderSkew is the assumed maximum difference between the clocks of two leaders. By these clocks, a message may be
 	// stored in its second lane before it was accepted.
 	leaderSkew = time.Minute
@@ -77,13 +73,12 @@ func (r *MessageRef) match(id string) bool {
 
 // Where searches for one message: in the stream that accepted it, in the journal if there is one, and then in the lanes
 // in the order in which messages pass them. So it usually finds a message that moves to another lane meanwhile. Where
-// reads about maxRead messages of the lanes at most. It calls progress every ProgressInterval, with an estimate of the
+// searches at most maxRead messages of the lanes. It calls progress after each searchBatch, with an estimate of the
 // total.
 func (i *Inspector) Where(
 	ctx context.Context, r MessageRef, maxRead uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
 	s := search{Inspector: i, MessageRef: r, maxRead: maxRead, progress: progress}
-	s.progressLimit.Allow(ProgressInterval) // the first report comes after one interval
 	v, err := i.Lanes(ctx, MaxHandover)
 	if err != nil {
 		return Whereabouts{}, err
@@ -101,10 +96,10 @@ type search struct {
 	maxRead  uint64
 	progress func(searched, pending uint64)
 
-	searched      uint64        // messages whose headers were read
-	pending       uint64        // messages in all lanes
-	progressLimit ratelog.Limit // limits the reports of progress
-	silentStreams []string      // streams of lanes that did not answer, and may have the message
+	searched      uint64   // messages whose headers were read
+	cut           bool     // maxRead messages were searched, and there may be more
+	pending       uint64   // messages in all lanes
+	silentStreams []string // streams of lanes that did not answer, and may have the message
 }
 
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
@@ -155,6 +150,9 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	for _, l := range lanes {
 		if l.Kind == streams.Intake {
 			continue // no hop leads into the intake
+		}
+		if s.cut {
+			break
 		}
 		in, err := s.scan(ctx, l)
 		switch {
@@ -227,12 +225,15 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 		if err != nil {
 			return nil, err
 		}
+		if s.cut = s.searched >= s.maxRead; s.cut {
+			return nil, nil
+		}
 		s.count()
 		if m.Header[message.HeaderTimer] != nil { // a marker; its timer is in the stream of the timers
 			continue
 		}
 		ref := s.MessageRef
-		if ref.match(nats.Header(m.Header).Get(message.HeaderID)) {
+		if ref.match(message.ClaimOf(m.Header).ID) {
 			proven, err := s.isProven(ctx, l, m.Sequence)
 			if err != nil {
 				return nil, err
@@ -242,9 +243,6 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 				s.MessageRef = ref
 				return &found, nil
 			}
-		}
-		if s.searched >= s.maxRead {
-			return nil, nil
 		}
 	}
 	return nil, nil
@@ -268,10 +266,7 @@ func (s *search) isProven(ctx context.Context, l Lane, sequence uint64) (bool, e
 }
 
 func (s *search) count() {
-	if s.searched++; s.searched%searchBatch != 0 {
-		return
-	}
-	if _, ok := s.progressLimit.Allow(ProgressInterval); ok {
+	if s.searched++; s.searched%searchBatch == 0 {
 		s.progress(s.searched, s.pending)
 	}
 }

@@ -2,8 +2,9 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"testing"
-	"testing/synctest"
+
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,26 +15,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSearchReportsProgress: a search reports its progress after each ProgressInterval, and not before the first.
+// TestSearchReportsProgress: a search reports its progress after each searchBatch.
 func TestSearchReportsProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var reported []uint64
-		s := search{progress: func(searched, _ uint64) { reported = append(reported, searched) }}
-		s.progressLimit.Allow(ProgressInterval)
-		for range searchBatch {
-			s.count()
-		}
-		if len(reported) != 0 {
-			t.Errorf("got the progress %v immediately, want none before %s", reported, ProgressInterval)
-		}
-		time.Sleep(ProgressInterval)
-		for range searchBatch {
-			s.count()
-		}
-		if len(reported) != 1 || reported[0] != 2*searchBatch {
-			t.Errorf("got the progress %v, want %d", reported, 2*searchBatch)
-		}
-	})
+	var reported []uint64
+	s := search{progress: func(searched, _ uint64) { reported = append(reported, searched) }}
+	for range 2*searchBatch + 1 {
+		s.count()
+	}
+	if want := []uint64{searchBatch, 2 * searchBatch}; !slices.Equal(reported, want) {
+		t.Errorf("got the progress %v, want %v", reported, want)
+	}
 }
 
 // TestWhereIgnoresForgedEntries: an entry of the timers' stream counts only with a broker's seal. A client's entry with
@@ -42,7 +33,7 @@ func TestWhereIgnoresForgedEntries(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "delay", "1s 1h")
 		cfg.Timers = true
-		provision(t, s, cfg)
+		createStreams(t, s, cfg)
 		i := open(t, s, cfg, "")
 		if err := i.ReadKeys(t.Context()); err != nil {
 			t.Fatal(err)
@@ -54,9 +45,9 @@ func TestWhereIgnoresForgedEntries(t *testing.T) {
 		}
 		timer := entry.Parse(i.Policy(), in)
 		fired := &nats.Msg{Subject: in.Subject, Header: nats.Header(timer.FiredHeader(1, "kitchen"))}
-		i.Policy().Keys.SealMessage(fired.Subject, message.Header(fired.Header), nil, time.Now())
+		i.Policy().Keys.SealMessage(fired.Subject, message.Header(fired.Header), nil)
 		hop := newHop(i, "1h", "orders.a", 7, time.Now().Add(time.Hour))
-		id := hop.Header.Get("Delay-Id")
+		id := message.ClaimOf(message.Header(hop.Header)).ID
 		later := message.ID{Stream: "DELAY_INTAKE", Sequence: 7, At: time.Now().Add(time.Second)}.String()
 		var forged []*nats.Msg
 		for n, id := range []string{later, id, timer.ID} {
@@ -115,7 +106,7 @@ func TestParseMessageRef(t *testing.T) {
 func TestSilentStreams(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "delay", "1s")
-		provision(t, s, cfg)
+		createStreams(t, s, cfg)
 		searched := search{Inspector: open(t, s, cfg, ""), maxRead: 1000, MessageRef: MessageRef{
 			ID: message.ID{Stream: "DELAY_5s", Sequence: 1}}}
 		v := Lanes{Lanes: []Lane{newLane(streams.Spec{Stream: "DELAY_5s"}, Silent)}}
@@ -123,6 +114,29 @@ func TestSilentStreams(t *testing.T) {
 		const want = "not found, but these streams did not answer, and may have it: DELAY_5s"
 		if err != nil || w.Answer != want {
 			t.Errorf("got %q, %v, want %q", w.Answer, err, want)
+		}
+	})
+}
+
+// TestSearchEndsAtMost: a search reads no more headers than it may, over all lanes. Only if it has left out a message,
+// it says that there may be more.
+func TestSearchEndsAtMost(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "delay", "1s 1h")
+		createStreams(t, s, cfg)
+		i := open(t, s, cfg, "")
+		storeAll(t, i,
+			newHop(i, "1h", "orders.a", 7, time.Now().Add(time.Hour)),
+			newHop(i, "1s", "orders.b", 8, time.Now().Add(time.Second)))
+		for maxRead, want := range map[uint64]string{
+			1: "not among the first 1 messages; raise --most to search more",
+			2: "neither in a lane nor a dead letter: never accepted: the last sequence of DELAY_1s is 1",
+		} {
+			ref := MessageRef{ID: message.ID{Stream: "DELAY_1s", Sequence: 99}, Partial: true}
+			w, err := i.Where(t.Context(), ref, maxRead, func(uint64, uint64) {})
+			if err != nil || w.Searched != maxRead || w.Answer != want {
+				t.Errorf("at most %d: %d read, %q, %v; want %q", maxRead, w.Searched, w.Answer, err, want)
+			}
 		}
 	})
 }
@@ -138,7 +152,7 @@ func TestExplainOverdue(t *testing.T) {
 		want string
 	}{
 		{Lane{Reader: Reader{Owner: NoOwner}}, "no instance reads its lane"},
-		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot read its lane now"},
+		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot work its lane now"},
 		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 10}}, "being delivered, or delivered and not yet removed"},
 		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 9, Instance: "k"}}, "k has not read it yet"},
 		{Lane{Reader: Reader{Owner: OwnerUnknown}}, "being delivered, or delivered and not yet removed, or not read yet"},

@@ -18,6 +18,7 @@ import (
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/store"
 )
 
@@ -28,8 +29,8 @@ const (
 	maxRefusals = 1000
 )
 
-// ErrNoJetStream is returned if JetStream is off, disabled for the account, or in another domain.
-var ErrNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
+// errNoJetStream is returned if JetStream is off, disabled for the account, or in another domain.
+var errNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
 	" or set DELAY_JS_DOMAIN to the domain that has it")
 
 // A Session sends requests on one connection, and ends a request that the server refuses.
@@ -93,8 +94,8 @@ func (s *Session) Timers(p message.Policy) *store.Timers {
 		return api.Publish(ctx, p.Names.TimersStream(), m)
 	}
 	return &store.Timers{
-		Policy: p, API: api, Publish: publish,
-		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API},
+		Timers: change.Timers{Policy: p, API: api, Publish: publish},
+		Scan:   lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API},
 	}
 }
 
@@ -173,7 +174,7 @@ func RefusalOf(ctx context.Context) error {
 }
 
 // Cause returns nil if err is nil. Otherwise it returns the refusal that ended a context of [Session.WithRefusal]. If
-// no refusal ended the context, Cause returns err, with ErrNoJetStream if err shows that JetStream is missing.
+// no refusal ended the context, Cause returns err, with errNoJetStream if err shows that JetStream is missing.
 func Cause(ctx context.Context, err error) error {
 	if refused := RefusalOf(ctx); err != nil && refused != nil {
 		return fmt.Errorf("%w; see delaybroker doctor", refused)
@@ -181,24 +182,24 @@ func Cause(ctx context.Context, err error) error {
 	return explainNoJetStream(err)
 }
 
-// explainNoJetStream adds ErrNoJetStream to an error that shows that JetStream is missing.
+// explainNoJetStream adds errNoJetStream to an error that shows that JetStream is missing.
 func explainNoJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
 		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fmt.Errorf("%w (%w)", ErrNoJetStream, err)
+		return fmt.Errorf("%w (%w)", errNoJetStream, err)
 	}
 	return err
 }
 
-// CheckJetStream returns ErrNoJetStream if the account has no JetStream. Other errors do not prove that JetStream is
+// CheckJetStream returns errNoJetStream if the account has no JetStream. Other errors do not prove that JetStream is
 // missing, so CheckJetStream ignores them.
 func (s *Session) CheckJetStream(ctx context.Context) error {
 	err := explainNoJetStream(s.request(ctx, explainTimeout, func(ctx context.Context) error {
 		_, err := s.JetStream.AccountInfo(ctx)
 		return err
 	}))
-	if errors.Is(err, ErrNoJetStream) {
+	if errors.Is(err, errNoJetStream) {
 		return err
 	}
 	return nil
@@ -233,4 +234,25 @@ func (s *Session) ScanHeaders(stream, observer string) lane.Scan {
 	return lane.Scan{
 		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, Observer: observer, HeadersOnly: true,
 	}
+}
+
+// Clock asks the leader of a stream for its time several times. It returns the leader's clock minus the local clock,
+// and the maximum error of this difference, by the fastest answer. The error is nil if the leader has answered at all.
+func (s *Session) Clock(ctx context.Context, stream string, attempts int) (offset, margin time.Duration, err error) {
+	answered := false
+	for range attempts {
+		failure := s.Ask(ctx, func(ctx context.Context) error {
+			sent := time.Now()
+			info, err := s.JetStream.Stream(ctx, stream)
+			if half := time.Since(sent) / 2; err == nil && (!answered || half < margin) {
+				offset, margin, answered = info.CachedInfo().TimeStamp.Sub(sent.Add(half)), half, true
+			}
+			return err
+		})
+		err = cmp.Or(err, failure)
+	}
+	if answered {
+		err = nil
+	}
+	return offset, margin, err
 }

@@ -36,7 +36,7 @@ func TestRefusalEndsTheWaiting(t *testing.T) {
 func TestLanesAreComplete(t *testing.T) {
 	natstest.BubbleAs(t, natstest.DenyPublish("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "delay", "1s 5s")
-		provision(t, s, cfg)
+		createStreams(t, s, cfg)
 		publish(t, open(t, s, cfg, ""), "delay.5s.x")
 		_, err := open(t, s, cfg, natstest.LimitedUser).Lanes(t.Context(), 0)
 		if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") {
@@ -91,18 +91,18 @@ func TestRequestTimeout(t *testing.T) {
 	})
 }
 
-// TestNoJetStream: each error that shows a missing JetStream becomes ErrNoJetStream.
+// TestNoJetStream: each error that shows a missing JetStream becomes errNoJetStream.
 func TestNoJetStream(t *testing.T) {
 	for _, err := range []error{
 		nats.ErrNoResponders,
 		jetstream.ErrJetStreamNotEnabled,
 		jetstream.ErrJetStreamNotEnabledForAccount,
 	} {
-		if got := Cause(t.Context(), err); !errors.Is(got, ErrNoJetStream) || !errors.Is(got, err) {
-			t.Errorf("got %v, want both %v and %v", got, ErrNoJetStream, err)
+		if got := Cause(t.Context(), err); !errors.Is(got, errNoJetStream) || !errors.Is(got, err) {
+			t.Errorf("got %v, want both %v and %v", got, errNoJetStream, err)
 		}
 	}
-	if got := Cause(t.Context(), nats.ErrTimeout); errors.Is(got, ErrNoJetStream) {
-		t.Errorf("a timeout: got %v, want no %v", got, ErrNoJetStream)
+	if got := Cause(t.Context(), nats.ErrTimeout); errors.Is(got, errNoJetStream) {
+		t.Errorf("a timeout: got %v, want no %v", got, errNoJetStream)
 	}
 }

@@ -22,9 +22,10 @@ type Whereabouts struct {
 	Due      time.Time `json:"due,omitzero"`
 	Target   string    `json:"target,omitempty"`
 	Retries
-	Paused string `json:"paused,omitempty"` // a sentence about the pause of the message's target
-	Code   string `json:"code,omitempty"`   // the dead-letter code
-	Reason string `json:"reason,omitempty"`
+	Paused string    `json:"paused,omitempty"` // a sentence about the pause of the message's target
+	Code   string    `json:"code,omitempty"`   // the dead-letter code
+	Reason string    `json:"reason,omitempty"`
+	Dead   time.Time `json:"dead_since,omitzero"`
 	Delivery
 	Searched uint64 `json:"searched"` // messages whose headers were read
 }
@@ -35,8 +36,10 @@ type Retries struct {
 	Allowed     int       `json:"attempts_allowed,omitempty"`
 	LastError   string    `json:"last_error,omitempty"` // reason of the last refusal
 	LastFailure time.Time `json:"last_failure,omitzero"`
-	Deferred    string    `json:"deferred,omitempty"` // the reason for the wait until RetryAt; empty after a refusal
-	RetryAt     time.Time `json:"retry_at,omitzero"`
+	// Refusals are the refused deliveries, the oldest first: the latest Attempts, or fewer.
+	Refusals []message.Refusal `json:"refusals,omitempty"`
+	Deferred string            `json:"deferred,omitempty"` // the reason for the wait until RetryAt; empty after a refusal
+	RetryAt  time.Time         `json:"retry_at,omitzero"`
 }
 
 // Delivery is the journal's record of a delivery. If the record is that of a dead letter, only Instance is set.
@@ -65,7 +68,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	w := s.describe(in, r.Accepted, r.Due, r.Target)
 	w.Retries = Retries{
 		Attempts: r.Attempts, Allowed: r.AllowedRefusals, LastError: r.LastError, LastFailure: r.LastFailure,
-		Deferred: r.DeferralReason, RetryAt: r.RetryAt,
+		Refusals: r.Refusals(), Deferred: r.DeferralReason, RetryAt: r.RetryAt,
 	}
 	paused := v.pauseOf(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.NextAttempt().Sub(now); {
@@ -152,8 +155,10 @@ func (v Lanes) explainOverdue(in message.Incoming) string {
 	switch l := v.lane(in.Stream); {
 	case l.Owner == NoOwner:
 		return "no instance reads its lane"
+	case l.Owner == OwnerStopped && l.Fault != nil:
+		return fmt.Sprintf("%s cannot work its lane now: %s", l.Instance, l.Fault)
 	case l.Owner == OwnerStopped:
-		return fmt.Sprintf("%s cannot read its lane now", l.Instance)
+		return fmt.Sprintf("%s cannot work its lane now", l.Instance)
 	case l.LastRead >= in.Sequence:
 		return uncertain
 	case l.LastRead > 0:
@@ -169,7 +174,8 @@ func (s *search) describeLetter(in message.Incoming) Whereabouts {
 		l.Due = time.Time{} // without a known due time, ParseLetter returns the time of acceptance as Due
 	}
 	w := s.describe(in, s.ID.At, l.Due, l.Target)
-	w.Attempts, w.LastFailure, w.Code, w.Reason = l.Attempts, l.LastFailure, string(l.Code), l.Sentence
+	w.Attempts, w.LastFailure, w.Refusals = l.Attempts, l.LastFailure, l.Refusals()
+	w.Code, w.Reason, w.Dead = string(l.Code), l.Sentence, in.At
 	w.Answer = "a dead letter since " + text.Moment(in.At)
 	return w
 }
@@ -178,7 +184,7 @@ func (s *search) describeLetter(in message.Incoming) Whereabouts {
 func (s *search) explainAbsence(origin *jetstream.StreamInfo, records journalRecords) string {
 	const nowhere = "neither in a lane nor a dead letter: "
 	switch {
-	case s.searched >= s.maxRead:
+	case s.cut:
 		return fmt.Sprintf("not among the first %d messages; raise --most to search more", s.searched)
 	case len(s.silentStreams) > 0:
 		return "not found, but these streams did not answer, and may have it: " + text.ShortList(s.silentStreams)

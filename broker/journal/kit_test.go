@@ -22,8 +22,7 @@ type kit struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	policy message.Policy
-	room   int    // WriterConfig.MaxWaiting of the writers
-	counts Counts // counts of all writers together
+	room   int // WriterConfig.MaxWaiting of the writers
 }
 
 func newKit(t testing.TB, s *natstest.Server) *kit {
@@ -34,7 +33,7 @@ func newKit(t testing.TB, s *natstest.Server) *kit {
 	}
 	k := &kit{TB: t, s: s, conn: s.Connect(), room: 8 << 20}
 	k.js = s.JetStream(k.conn)
-	k.policy = message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of sixteen"}, time.Unix(0, 0))}
+	k.policy = message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of sixteen"})}
 	return k
 }
 
@@ -58,7 +57,7 @@ func (k *kit) writer(instance string) (w *Writer, stop func()) {
 	}
 	w = NewWriter(WriterConfig{
 		Instance: instance, Stream: k.policy.Names.JournalStream(), Subject: k.policy.Names.JournalSubject(),
-		MaxWaiting: k.room, MaxPayload: int(conn.MaxPayload()), Grace: 2 * time.Second, Counts: &k.counts,
+		MaxWaiting: k.room, MaxPayload: int(conn.MaxPayload()), Grace: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(k.Output(), nil)), Seal: k.policy.Keys.Seal,
 	})
 	answers, end := context.WithCancel(context.Background())
@@ -78,12 +77,11 @@ func (k *kit) writer(instance string) (w *Writer, stop func()) {
 }
 
 // put stores a batch of records with the given head.
-func (k *kit) put(h head, records ...Record) {
+func (k *kit) put(h head, all ...Record) {
 	k.Helper()
-	var b batch
-	for _, r := range records {
-		at := r.At.UnixNano()
-		b.lines, b.span = r.append(b.lines), b.span.union(span{1, at, at})
+	var b records
+	for _, r := range all {
+		b.Add(r)
 	}
 	k.store(b.body(h, nil))
 }

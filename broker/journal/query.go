@@ -16,23 +16,23 @@ type Outcome string
 
 // The outcomes. Each code of a dead letter is an outcome, too.
 const (
-	Delivered Outcome = "delivered"
+	delivered Outcome = "delivered"
 	Dead      Outcome = "dead" // a dead letter of any code
 )
 
 // Outcomes returns all outcomes.
 func Outcomes() []Outcome {
-	outcomes := []Outcome{Delivered, Dead}
+	outcomes := []Outcome{delivered, Dead}
 	for _, code := range message.Codes() {
 		outcomes = append(outcomes, Outcome(code))
 	}
 	return outcomes
 }
 
-// Outcome returns the outcome of a record: Delivered, or the code of its dead letter.
+// Outcome returns the outcome of a record: delivered, or the code of its dead letter.
 func (r Record) Outcome() Outcome {
 	if r.Code == "" {
-		return Delivered
+		return delivered
 	}
 	return Outcome(r.Code)
 }
@@ -45,6 +45,9 @@ type Place struct {
 
 // String returns the text that ParsePlace parses.
 func (p Place) String() string { return fmt.Sprintf("%d.%d", p.Sequence, p.Record) }
+
+// MarshalText returns the text that ParsePlace parses.
+func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // ParsePlace parses the result of String. It returns an error for the zero Place.
 func ParsePlace(s string) (Place, error) {

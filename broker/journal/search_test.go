@@ -25,7 +25,6 @@ func TestSearchFilters(t *testing.T) {
 		began := time.Now().UTC()
 		h := head{Instance: "kitchen", Start: "1"}
 		put := func(records ...Record) {
-			h.Previous = h.Number
 			h.Number++
 			k.put(h, records...)
 		}
@@ -66,21 +65,21 @@ func TestSearchFilters(t *testing.T) {
 			{Query{IDs: []string{"DELAY_1s-1-1"}}, nil},
 			{Query{IDs: []string{"ELAY_1s-1"}}, nil},
 			{Query{IDs: []string{"DELAY_1s-11"}, Since: began.Add(1)}, []Record{e}},
-			{Query{Outcomes: []Outcome{Delivered}}, []Record{a, b}},
+			{Query{Outcomes: []Outcome{delivered}}, []Record{a, b}},
 			{Query{Outcomes: []Outcome{Dead}}, []Record{c, d, e}},
 			{Query{Outcomes: []Outcome{"expired", "bad_target"}}, []Record{d, e}},
 			{Query{Series: 12}, []Record{e}},
 			{Query{Series: 1}, []Record{d}},
 			{Query{Series: 2}, nil},
 			{Query{Lateness: time.Second}, []Record{b, e}},
-			{Query{Lateness: time.Second, Target: "orders.>", Outcomes: []Outcome{Delivered}}, []Record{b}},
+			{Query{Lateness: time.Second, Target: "orders.>", Outcomes: []Outcome{delivered}}, []Record{b}},
 		} {
 			k.wantFound(test.query, test.want)
 		}
 	})
 }
 
-// wantFound fails unless a search returns these records, and no hole.
+// wantFound fails unless a complete search returns these records.
 func (k *kit) wantFound(q Query, want []Record) {
 	k.Helper()
 	found, report := k.search(q)
@@ -92,7 +91,7 @@ func (k *kit) wantFound(q Query, want []Record) {
 		k.Errorf("%+v: found %+v, want %+v", q, got, want)
 	}
 	if !report.Complete() {
-		k.Errorf("%+v: holes %+v, want none", q, report.Holes)
+		k.Errorf("%+v: reported %+v, want a complete search", q, report)
 	}
 }
 
@@ -109,7 +108,7 @@ func TestSearchContinues(t *testing.T) {
 				records = append(records, record(want))
 				want++
 			}
-			k.put(head{Instance: "kitchen", Start: "1", Number: n + 1, Previous: n}, records...)
+			k.put(head{Instance: "kitchen", Start: "1", Number: n + 1}, records...)
 		}
 		for _, limit := range []int{1, 3, 7, want - 1, want, want + 1} {
 			got, searches := 0, 0
@@ -123,7 +122,7 @@ func TestSearchContinues(t *testing.T) {
 				}
 				if from = r.ContinueAt; from.Sequence == 0 {
 					if !r.Complete() {
-						t.Errorf("limit %d: the last search has holes %+v, want none", limit, r.Holes)
+						t.Errorf("limit %d: the last search reports %+v, want it complete", limit, r)
 					}
 					break
 				}
@@ -142,36 +141,86 @@ func TestSearchContinues(t *testing.T) {
 }
 
 // TestSearchBeginsAtItsTime: a search of an interval reads at most a few minutes before and after the interval. It
-// reports only the holes that overlap the interval.
+// reports the records that the brokers dropped then, and not those of other times.
 func TestSearchBeginsAtItsTime(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.create()
 		began := time.Now().UTC()
-		for n := range uint64(360) { // six hours, and one batch is missing in the middle of each
-			if n%60 != 30 {
-				k.put(head{Instance: "kitchen", Start: "1", Number: n + 1, Previous: n}, record(int(n)))
+		for n := range uint64(360) { // six hours
+			h := head{Instance: "kitchen", Start: "1", Number: n + 1}
+			if n%60 == 30 {
+				h.Lost = 7
 			}
+			k.put(h, record(int(n)))
 			time.Sleep(time.Minute)
 		}
 		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
 		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
-		if len(found) != 59 || r.ReadRecords > 59+10 || len(r.Holes) != 1 ||
-			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-MaxStoreDelay)) {
-			t.Errorf("found %d of %d read, holes %+v; want 59 of at most 69, and one hole", len(found), r.ReadRecords, r.Holes)
+		at := hour(3).Add(30 * time.Minute)
+		if len(found) != 60 || r.ReadRecords > 60+10 || r.Dropped != 7 || !r.DroppedUntil.Equal(at) || r.Complete() {
+			t.Errorf("found %d, reported %+v; want 60 of at most 70, and 7 dropped after half an hour", len(found), r)
 		}
 		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
 		if len(found) != 20 || !r.Complete() {
-			t.Errorf("beside the hole: found %d, holes %+v; want 20, and no hole", len(found), r.Holes)
+			t.Errorf("without a drop: found %d, reported %+v; want 20, and a complete search", len(found), r)
 		}
-		before := Hole{From: began.Add(-time.Hour), To: began, Reason: "the journal begins later"}
-		_, r = k.search(Query{Since: before.From, Until: hour(0).Add(time.Minute)})
-		if !slices.Equal(r.Holes, []Hole{before}) {
-			t.Errorf("before it began: holes %+v, want %+v", r.Holes, before)
+		if _, r = k.search(Query{Since: began.Add(-1), Until: hour(0).Add(time.Minute)}); !r.BeginsLater || r.Complete() {
+			t.Errorf("before it began: reported %+v, want that the journal begins later", r)
 		}
-		time.Sleep(time.Hour)
-		if _, r = k.search(Query{Since: hour(6).Add(30 * time.Minute)}); len(r.Holes) != 1 || r.Holes[0].Instance != "" {
-			t.Errorf("without a writer: holes %+v, want one", r.Holes)
+		if _, r = k.search(Query{Since: began, Until: hour(0).Add(time.Minute)}); r.BeginsLater || !r.Complete() {
+			t.Errorf("from its beginning: reported %+v, want a complete search", r)
+		}
+	})
+}
+
+// TestCopies: a batch that was stored twice counts once, also if the search begins between both.
+func TestCopies(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		old, recent := record(1), record(2)
+		for n := range uint64(70) {
+			if n == 0 || n == 60 {
+				k.put(head{Instance: "cellar", Start: "1", Number: 1}, old)
+			}
+			recent = record(2)
+			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1}, recent)
+			time.Sleep(time.Minute)
+		}
+		k.put(head{Instance: "kitchen", Start: "2", Number: 70}, recent)
+		found, r := k.search(Query{Since: time.Now().Add(-20 * time.Minute)})
+		if len(found) != 20 || r.Duplicates != 2 || !r.Complete() {
+			t.Errorf("found %d, %d copies, want 20 and 2", len(found), r.Duplicates)
+		}
+	})
+}
+
+// TestStartsAreBounded: a search remembers at most maxStarts starts, and then still recognizes the next copy.
+func TestStartsAreBounded(t *testing.T) {
+	s := make(starts)
+	for n := range 3 * maxStarts {
+		h := head{Start: fmt.Sprint(n), Number: 1}
+		if s.isCopy(h, time.Now()) || !s.isCopy(h, time.Now()) || len(s) > maxStarts {
+			t.Fatalf("start %d: want a new batch, its copy, and at most %d starts, got %d", n, maxStarts, len(s))
+		}
+	}
+}
+
+// TestUnsealedBatch: with a secret, only a batch with a seal counts. Without a secret, all batches count.
+func TestUnsealedBatch(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		for _, secrets := range [][]string{{"a secret of sixteen"}, nil} {
+			k.policy.Keys = message.NewKeys(secrets)
+			body := new(records).body(head{Instance: "kitchen", Start: "1", Number: 1}, nil)
+			if _, err := k.js.Publish(context.Background(), k.policy.Names.JournalSubject(), body); err != nil {
+				t.Fatal(err)
+			}
+			if _, r := k.search(Query{}); (r.UnprovenMessages > 0) != (secrets != nil) {
+				t.Errorf("with the secrets %q: %d batches do not count, want some only with a secret", secrets, r.UnprovenMessages)
+			}
 		}
 	})
 }
@@ -187,7 +236,7 @@ func TestSearchEnds(t *testing.T) {
 		}
 		k.create()
 		if _, r := k.search(Query{Since: time.Now().Add(-time.Hour)}); r.Complete() {
-			t.Errorf("an empty journal is complete, want a hole: %+v", r)
+			t.Errorf("an empty journal is complete, want that it begins later: %+v", r)
 		}
 		k.put(head{Instance: "kitchen", Start: "1", Number: 1}, record(1), record(2))
 		stop := errors.New("no more")
@@ -254,13 +303,13 @@ func BenchmarkSearch(b *testing.B) {
 		}
 	}
 	stop()
-	if dropped := k.counts.Dropped.Load(); dropped > 0 {
+	if _, dropped := w.Counts(); dropped > 0 {
 		b.Fatalf("%d were dropped", dropped)
 	}
 	var last string
 	r, err := k.open().Search(context.Background(), Query{}, func(e Entry) error { last = e.ID; return nil })
 	if err != nil || r.Found != many || !r.Complete() {
-		b.Fatalf("found %d, holes %+v, %v", r.Found, r.Holes, err)
+		b.Fatalf("found %d, %+v, %v", r.Found, r, err)
 	}
 	b.Logf("%d bytes in the stream for each", r.Bytes/many)
 	for _, q := range []Query{{IDs: []string{last}}, {Target: "orders.*", Lateness: time.Hour}} {

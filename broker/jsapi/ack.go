@@ -27,6 +27,14 @@ const (
 	codeNoLeader   = 10008 // JetStream system temporarily unavailable
 	CodeNoReplicas = 10074 // replicas > 1 not supported in non-clustered mode
 
+	// CodeNoTier means that the account has limits per number of replicas, and none for the wanted number.
+	CodeNoTier = 10120
+	// CodeMaxConsumers means that the stream, or the account, allows no further consumer.
+	CodeMaxConsumers = 10026
+
+	// CodeSealed means that the stream is sealed: it stores and removes nothing more, for good.
+	CodeSealed = 10109
+
 	codeAccountFull = 10002 // resource limits exceeded for account
 	codeServerFull  = 10023 // insufficient resources
 	codeMemoryFull  = 10028 // insufficient memory resources available
@@ -94,9 +102,9 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	return ack, ack.Stream != "" && ack.Sequence > 0
 }
 
-// AckOf parses the answer to a publish into a stream. If ok is false, neither this stream nor the server has written
+// ackOf parses the answer to a publish into a stream. If ok is false, neither this stream nor the server has written
 // the answer: a client has published to the inbox of the publish.
-func AckOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
+func ackOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
 	ack, ok = ParseAck(m)
 	return ack, ok && (ack.Stream == stream || ack.Stream == "" && ack.Refused())
 }

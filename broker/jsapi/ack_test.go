@@ -53,7 +53,7 @@ func TestParseAck(t *testing.T) {
 	}
 }
 
-// TestAckOf: AckOf accepts the answers of the given stream, and refusals of the server.
+// TestAckOf: ackOf accepts the answers of the given stream, and refusals of the server.
 func TestAckOf(t *testing.T) {
 	for data, want := range map[string]bool{
 		`{"stream":"ORDERS","seq":7}`:  true,
@@ -65,12 +65,12 @@ func TestAckOf(t *testing.T) {
 		`{"error":{"code":500,"description":"a service's error"}}`:                    false,
 		`no answer of JetStream`: false,
 	} {
-		if _, got := AckOf(&nats.Msg{Data: []byte(data)}, "ORDERS"); got != want {
+		if _, got := ackOf(&nats.Msg{Data: []byte(data)}, "ORDERS"); got != want {
 			t.Errorf("%s: accepted %v, want %v", data, got, want)
 		}
 	}
 	noListener := &nats.Msg{Header: nats.Header{"Status": {"503"}}}
-	if ack, ok := AckOf(noListener, "ORDERS"); !ok || ack.Code != 503 {
+	if ack, ok := ackOf(noListener, "ORDERS"); !ok || ack.Code != 503 {
 		t.Errorf("without a listener: %+v, %v; want the server's refusal", ack, ok)
 	}
 }

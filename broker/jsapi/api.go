@@ -114,11 +114,6 @@ func (c Client) Purge(ctx context.Context, stream string, below uint64) error {
 	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]uint64{"seq": below}, nil)
 }
 
-// PurgeSubject removes all messages of a subject.
-func (c Client) PurgeSubject(ctx context.Context, stream, subject string) error {
-	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
-}
-
 // PurgeBelow removes the messages that have a sequence below the given one and a subject that matches the filter.
 func (c Client) PurgeBelow(ctx context.Context, stream, filter string, below uint64) error {
 	if below <= 1 {

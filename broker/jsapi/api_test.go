@@ -88,7 +88,7 @@ func TestRemovals(t *testing.T) {
 		}
 		_, err = l.Message(ctx, "A", 1)
 		wantNotFound(t, "read a purged message", err)
-		if err := l.PurgeSubject(ctx, "A", "a.3"); err != nil {
+		if err := l.PurgeBelow(ctx, "A", "a.3", 100); err != nil {
 			t.Errorf("purge a subject: %v", err)
 		}
 		m, err := l.Next(ctx, "A", 1, "a.>")

@@ -12,7 +12,7 @@
 //   - Ask accepts an answer only if its type belongs to the request. A client that knows the inbox can make the server
 //     deliver other answers there.
 //   - Only ParseAck parses acknowledgements. It accepts only answers in the form of a stream's or the server's answers.
-//     AckOf accepts only answers in the form of a given stream's or the server's answers.
+//     ackOf accepts only answers in the form of a given stream's or the server's answers.
 //   - Only Outcome classifies the answers to a publish. Only this package lists the error codes that the broker
 //     receives.
 //   - Only RefusedOperation, RefusedSubject and WatchRefusal interpret the server's permission errors.

@@ -89,7 +89,7 @@ func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
 	case err != nil:
 		return Reply{Err: err}, true
 	}
-	r.Ack, ok = AckOf(answer, stream)
+	r.Ack, ok = ackOf(answer, stream)
 	return r, ok
 }
 
@@ -110,8 +110,13 @@ func (r Reply) Failure() error {
 	case Unknown:
 		return r.Err
 	}
-	return fmt.Errorf("%s (%d)", r.Ack.Description, r.Ack.Code)
+	return Refusal(r.Ack)
 }
+
+// Refusal is the refusal of a publish as an error: see Reply.Failure.
+type Refusal Ack
+
+func (r Refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Description, r.Code) }
 
 // Publish publishes into a stream of the broker, and waits for the answer.
 func (c Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {

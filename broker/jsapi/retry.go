@@ -21,8 +21,8 @@ const (
 	maxNoListener = 500 * time.Millisecond
 )
 
-// ErrNoLeader is returned by Retry if JetStream had no leader until the last attempt.
-var ErrNoLeader = errors.New("JetStream has no leader at the moment; try again")
+// errNoLeader is returned by Retry if JetStream had no leader until the last attempt.
+var errNoLeader = errors.New("JetStream has no leader at the moment; try again")
 
 // Retry calls ask, which sends a request, and repeats the call while the servers answer that JetStream has no leader,
 // or that the request has no listener. It ends when ctx ends, or maxNoLeader or maxNoListener after the first attempt:
@@ -38,7 +38,7 @@ func Retry(ctx context.Context, ask func() error) error {
 		}
 		if limit == 0 || ctx.Err() != nil || time.Since(start) >= limit {
 			if retryLimit(err) == maxNoLeader {
-				return fmt.Errorf("%w (%w)", ErrNoLeader, err)
+				return fmt.Errorf("%w (%w)", errNoLeader, err)
 			}
 			return err
 		}

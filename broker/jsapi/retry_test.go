@@ -27,9 +27,9 @@ func TestRetry(t *testing.T) {
 		{"refused", []error{refused}, time.Hour, refused, 0},
 		{"no leader at two attempts", []error{noLeader, noLeader, nil}, time.Hour, nil, 50 * time.Millisecond},
 		{"no listener at one attempt", []error{nats.ErrNoResponders, nil}, time.Hour, nil, 25 * time.Millisecond},
-		{"no leader", []error{noLeader}, time.Hour, ErrNoLeader, 5 * time.Second},
+		{"no leader", []error{noLeader}, time.Hour, errNoLeader, 5 * time.Second},
 		{"no listener", []error{nats.ErrNoResponders}, time.Hour, nats.ErrNoResponders, 500 * time.Millisecond},
-		{"no leader until the timeout", []error{noLeader}, time.Second, ErrNoLeader, time.Second},
+		{"no leader until the timeout", []error{noLeader}, time.Second, errNoLeader, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

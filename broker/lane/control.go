@@ -12,6 +12,7 @@ import (
 // skip a message.
 type control struct {
 	kind            controlKind
+	limit           int    // batchTooLarge: the largest allowed batch
 	bytesLeft       int    // requestFull: unused bytes of the request; zero if unknown
 	lastConsumerSeq uint64 // heartbeat: the consumer sequence of the last message that the consumer sent
 	seqValid        bool   // heartbeat: lastConsumerSeq is valid
@@ -26,6 +27,7 @@ const (
 	heartbeat                        // the consumer is alive
 	requestEnded                     // a request ended; its consumer still exists
 	requestFull                      // a request ended because its remaining bytes have no room for the next message
+	batchTooLarge                    // the request asks for more messages than the server allows
 	consumerEnded                    // the consumer ended, or the status is unknown
 )
 
@@ -33,6 +35,7 @@ const (
 func parseControl(h nats.Header) control {
 	status, description := h.Get("Status"), h.Get("Description")
 	c := control{status: strings.TrimSpace(status + " " + description)}
+	limit, limited := batchLimit(description)
 	switch {
 	case status == "":
 		return c
@@ -44,6 +47,8 @@ func parseControl(h nats.Header) control {
 		return c
 	case status == "409" && strings.HasPrefix(description, "Message Size Exceeds MaxBytes"):
 		c.kind = requestFull
+	case status == "409" && limited:
+		c.kind, c.limit = batchTooLarge, limit
 	case status == "408", status == "404" && description == "No Messages",
 		status == "409" && strings.HasPrefix(description, "Batch Completed"):
 		c.kind = requestEnded

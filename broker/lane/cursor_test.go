@@ -62,7 +62,7 @@ func TestCursorModel(t *testing.T) {
 				switch r := rng.IntN(100); {
 				case r < 50 && len(open) < limit:
 					seq += 1 + uint64(rng.IntN(3)) // some sequences were deleted
-					open = append(open, entry{seq, c.Begin(seq)})
+					open = append(open, entry{seq, c.Begin(seq, "x")})
 					model.seqs = append(model.seqs, seq)
 				case r < 97 && len(open) > 0:
 					i := rng.IntN(len(open))
@@ -106,9 +106,9 @@ func (c *Cursor) check(t *testing.T, through uint64, span, outOfOrder int) {
 // again.
 func TestCursorIgnoresMarksBeforeReset(t *testing.T) {
 	var c Cursor
-	stale := c.Begin(1000)
+	stale := c.Begin(1000, "x")
 	c.Reset()
-	c.Begin(1)
+	c.Begin(1, "x")
 	c.Done(stale)
 	c.check(t, 0, 1, 0)
 }
@@ -118,11 +118,11 @@ func TestCursorRingGrows(t *testing.T) {
 	var c Cursor
 	// The ring does not start at index 0.
 	for seq := range uint64(50) {
-		c.Done(c.Begin(seq + 1))
+		c.Done(c.Begin(seq+1, "x"))
 	}
-	first := c.Begin(51)
+	first := c.Begin(51, "x")
 	for seq := uint64(52); seq <= 10_000; seq++ {
-		c.Done(c.Begin(seq))
+		c.Done(c.Begin(seq, "x"))
 	}
 	c.check(t, 50, 10_000-50, 10_000-51)
 	c.Done(first)
@@ -133,11 +133,11 @@ func TestCursorRingGrows(t *testing.T) {
 // message is still urgent.
 func TestCursorTakeUrgent(t *testing.T) {
 	var c Cursor
-	first := c.Begin(1)
-	c.DoneUrgent(c.Begin(2))
-	c.Done(c.Begin(3))
-	c.DoneUrgent(c.Begin(4))
-	c.DoneUrgent(c.Begin(5))
+	first := c.Begin(1, "x")
+	c.DoneUrgent(c.Begin(2, "x"))
+	c.Done(c.Begin(3, "x"))
+	c.DoneUrgent(c.Begin(4, "x"))
+	c.DoneUrgent(c.Begin(5, "x"))
 	if got, want := c.TakeUrgent(2), []uint64{2, 4}; !slices.Equal(got, want) || c.Urgent() != 1 || c.OutOfOrder() != 2 {
 		t.Errorf("took %d, %d remain urgent, %d out of order; want %d, 1, 2", got, c.Urgent(), c.OutOfOrder(), want)
 	}
@@ -157,16 +157,16 @@ func TestCursorTakeUrgent(t *testing.T) {
 // limit in a call.
 func TestCursorTakeOutOfOrder(t *testing.T) {
 	var c Cursor
-	first := c.Begin(1)
-	c.Done(c.Begin(2))
-	open := c.Begin(3)
-	c.Done(c.Begin(4))
-	c.Done(c.Begin(6))
+	first := c.Begin(1, "x")
+	c.Done(c.Begin(2, "x"))
+	open := c.Begin(3, "x")
+	c.Done(c.Begin(4, "x"))
+	c.Done(c.Begin(6, "x"))
 	if got, want := c.TakeOutOfOrder(2), []uint64{2, 4}; !slices.Equal(got, want) {
 		t.Errorf("took %d, want %d", got, want)
 	}
 	c.check(t, 0, 5, 1)
-	c.Done(c.Begin(7))
+	c.Done(c.Begin(7, "x"))
 	if got, want := c.TakeOutOfOrder(10), []uint64{6, 7}; !slices.Equal(got, want) {
 		t.Errorf("then took %d, want %d", got, want)
 	}
@@ -186,7 +186,7 @@ func TestCursorTakeOutOfOrder(t *testing.T) {
 func TestCursorMemory(t *testing.T) {
 	var c Cursor
 	for seq := uint64(1); seq <= 100_000; seq += 2 {
-		a, b := c.Begin(seq), c.Begin(seq+1)
+		a, b := c.Begin(seq, "x"), c.Begin(seq+1, "x")
 		c.Done(b)
 		c.Done(a)
 	}
@@ -200,7 +200,7 @@ func TestCursorPutBack(t *testing.T) {
 	var c Cursor
 	var marks []Mark
 	for seq := range uint64(10) {
-		marks = append(marks, c.Begin(seq+1))
+		marks = append(marks, c.Begin(seq+1, "x"))
 	}
 	for _, m := range marks[1:8] {
 		c.Done(m)

@@ -20,9 +20,9 @@
 // # The cursor is the stream's own first sequence
 //
 // Every message below the cursor has arrived. A commit purges the stream up to the cursor. So the stream's first
-// sequence is the only durable state, and the next owner starts at the first sequence. (Only the timers' lane stores
-// its cursor, because timers stay in the stream: see ReaderConfig.Sparse.) After a crash, the next owner sends each
-// message that is still in the lane, even if it has arrived, under the same message id.
+// sequence is the only durable state, and the next active instance starts at the first sequence. (Only the timers' lane
+// stores its cursor, because timers stay in the stream: see ReaderConfig.Sparse.) After a crash, the next active
+// instance sends each message that is still in the lane, even if it has arrived, under the same message id.
 //
 // # Reading
 //

@@ -116,7 +116,7 @@ func (r *Reader) announce(ctx context.Context, e Epoch) error {
 			return ctx.Err()
 		case s := <-r.status:
 			if s != nats.CONNECTED {
-				return errOffline
+				return ErrOffline
 			}
 		}
 	}

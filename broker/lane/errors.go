@@ -18,12 +18,16 @@ var (
 	errUnproven = errors.New("the consumer shows a message that the leader does not have")
 	// errLost is returned when a consumer sequence or the leader shows that the reader has missed a message.
 	errLost = errors.New("a message was lost on the wire, or the server created the consumer again")
-	// errSilent is returned when the consumer was silent for two and a half heartbeats.
-	errSilent = errors.New("no heartbeat from the consumer")
-	// errOffline is returned when the connection was lost.
-	errOffline = errors.New("the connection was lost")
-	// errBehind is returned when the consumer has lacked a message of the leader for lagTimeout.
-	errBehind = errors.New("the consumer's replica is behind the leader")
+	// ErrSilent is returned when the consumer was silent for two and a half heartbeats.
+	ErrSilent = errors.New("no heartbeat from the consumer")
+	// ErrOffline is returned when the connection was lost.
+	ErrOffline = errors.New("the connection was lost")
+	// ErrBehind is returned when the consumer has lacked a message of the leader for lagTimeout.
+	ErrBehind = errors.New("the consumer's replica is behind the leader")
+	// ErrPaused is returned in place of ErrBehind if an operator has paused the consumer.
+	ErrPaused = errors.New("the consumer is paused")
+	// ErrEnded is returned when the server ended the consumer or refused a request. The error has the server's reason.
+	ErrEnded = errors.New("the server ended the consumer")
 	// errTooSmall is returned when the largest request has no room for the next message.
 	errTooSmall = errors.New("the next message is larger than the stream allowed when the consumer was created")
 )

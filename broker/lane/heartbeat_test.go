@@ -76,13 +76,14 @@ func TestMustCompare(t *testing.T) {
 		want    bool
 	}{
 		{"one server, at the tail", pull{tail: true, comparedAt: old}, false, false},
-		{"one server, not at the tail", pull{comparedAt: old}, false, false},
+		{"one server, not at the tail", pull{comparedAt: recent}, false, true},
 		{"one server, skipped sequences", pull{tail: true, comparedAt: recent}, true, true},
 		{"a cluster, at the tail", pull{clustered: true, tail: true, comparedAt: old}, false, true},
 		{"a cluster, at the tail, asked recently", pull{clustered: true, tail: true, comparedAt: recent}, false, false},
 		{"a cluster, lacking one", pull{clustered: true, tail: true, comparedAt: recent, lackingSince: recent}, false, true},
 		{"a cluster, not at the tail", pull{clustered: true, comparedAt: recent}, false, true},
 	} {
+		tt.p.r = new(Reader)
 		if got := tt.p.mustCompare(tt.skipped, now); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}

@@ -10,10 +10,6 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// quorumTimeout is nats-server's lostQuorumInterval. When a leader has been cut off from its cluster for this time, its
-// answers show that it has lost its majority (Sample.Quorate).
-const quorumTimeout = 10 * time.Second
-
 // History identifies the contents of the stream that the reader has read.
 type History struct {
 	Created time.Time // when the stream was created
@@ -38,7 +34,7 @@ const (
 //
 // A deposed leader may report an earlier creation time, or a last sequence below History.Read, until it notices that it
 // was deposed. So at first, such samples give UnsureHistory. The verdict is OtherHistory when such samples have come
-// for quorumTimeout without a break, and the leader hears from a majority.
+// for jsapi.QuorumTimeout without a break, and the leader hears from a majority.
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.
 type Judge struct {
@@ -77,7 +73,7 @@ func (j *Judge) judgeOlder(sample Sample) Verdict {
 	if j.olderSince.IsZero() {
 		j.olderSince = sample.Received
 	}
-	if sample.Received.Sub(j.olderSince) < quorumTimeout || !sample.Quorate {
+	if sample.Received.Sub(j.olderSince) < jsapi.QuorumTimeout || !sample.Quorate {
 		return UnsureHistory
 	}
 	j.olderSince = time.Time{}

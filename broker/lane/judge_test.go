@@ -36,23 +36,23 @@ func TestVerdict(t *testing.T) {
 		{"no answer about the message", []sample{{last: 20, message: -2, want: UnsureHistory}}},
 		{"truncated", []sample{
 			{last: 9, want: UnsureHistory},
-			{after: quorumTimeout - 1, last: 9, want: UnsureHistory},
-			{after: quorumTimeout, last: 9, want: OtherHistory},
+			{after: jsapi.QuorumTimeout - 1, last: 9, want: UnsureHistory},
+			{after: jsapi.QuorumTimeout, last: 9, want: OtherHistory},
 		}},
 		{"created earlier", []sample{
 			{created: -1, last: 20, want: UnsureHistory},
-			{after: quorumTimeout, created: -1, last: 20, want: OtherHistory},
+			{after: jsapi.QuorumTimeout, created: -1, last: 20, want: OtherHistory},
 		}},
 		{"a deposed leader", []sample{
 			{last: 9, want: UnsureHistory},
-			{after: quorumTimeout, last: 10, want: SameHistory},
-			{after: 2 * quorumTimeout, last: 9, want: UnsureHistory},
+			{after: jsapi.QuorumTimeout, last: 10, want: SameHistory},
+			{after: 2 * jsapi.QuorumTimeout, last: 9, want: UnsureHistory},
 		}},
 		{"a leader that is cut off", []sample{
 			{last: 9, want: UnsureHistory},
-			{after: quorumTimeout, last: 9, isolated: true, want: UnsureHistory},
-			{after: 3 * quorumTimeout, last: 9, isolated: true, want: UnsureHistory},
-			{after: 4 * quorumTimeout, last: 9, want: OtherHistory},
+			{after: jsapi.QuorumTimeout, last: 9, isolated: true, want: UnsureHistory},
+			{after: 3 * jsapi.QuorumTimeout, last: 9, isolated: true, want: UnsureHistory},
+			{after: 4 * jsapi.QuorumTimeout, last: 9, want: OtherHistory},
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestQuorate(t *testing.T) {
 	peer := func(active time.Duration, current, offline bool) *jetstream.PeerInfo {
 		return &jetstream.PeerInfo{Active: active, Current: current, Offline: offline}
 	}
-	active, silent, offline, unknown := peer(time.Second, true, false), peer(quorumTimeout, false, false),
+	active, silent, offline, unknown := peer(time.Second, true, false), peer(jsapi.QuorumTimeout, false, false),
 		peer(time.Second, true, true), peer(0, false, false)
 	for _, tt := range []struct {
 		name    string
@@ -126,7 +126,7 @@ func TestQuorate(t *testing.T) {
 		{"both are unknown", jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{unknown, unknown}}, false},
 		{"two of four", jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{active, silent, silent}}, false},
 	} {
-		if got := quorate(&tt.cluster); got != tt.want {
+		if got := jsapi.Quorate(&tt.cluster); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

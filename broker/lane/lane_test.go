@@ -22,7 +22,6 @@ import (
 func level() streams.Spec {
 	return streams.Spec{
 		Stream: "DELAY_30m", Kind: streams.Level, Name: "30m", Delay: 30 * time.Minute, Prefix: "delay",
-		Format:   streams.Format,
 		Subjects: []string{"delay.30m.>", "delaysys.hop.30m.>"}, MaxMsgSize: 1 << 20, Replicas: 1,
 		Duplicates: 30 * time.Second,
 	}

@@ -66,7 +66,7 @@ func (r *Reader) hasMore(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// request calls send, which sends a request to the JetStream API. If the connection is lost, request returns errOffline
+// request calls send, which sends a request to the JetStream API. If the connection is lost, request returns ErrOffline
 // immediately: no answer can come, and a wait for the timeout would make messages late.
 func (r *Reader) request(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
@@ -81,7 +81,7 @@ func (r *Reader) request(ctx context.Context, send func(context.Context) error) 
 			if s != nats.CONNECTED {
 				cancel()
 				<-result
-				return errOffline
+				return ErrOffline
 			}
 		}
 	}

@@ -31,6 +31,7 @@ type pull struct {
 	msgs      chan *nats.Msg
 	requests  requests
 
+	batch           int // messages in one request: pullBatch, or the server's limit
 	maxMessageBytes int // bytes of a request with room for the largest message that the stream allows
 
 	lastConsumerSeq uint64    // consumer sequence of the last message received
@@ -51,6 +52,7 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	return &pull{
 		r: r, name: ConsumerPrefix + rand.Text(), start: start,
 		clustered:       leaderIsRemote(info, r.cfg.Conn.ConnectedServerName()),
+		batch:           pullBatch,
 		maxMessageBytes: maxMsg + 8<<10,
 		msgs:            make(chan *nats.Msg, (maxRequests+1)*pullBatch), // room for requested and control messages
 		tail:            info.State.LastSeq < r.knowledge.next || info.State.Msgs == 0,
@@ -73,7 +75,7 @@ func (p *pull) open(ctx context.Context) error {
 		filters = []string{p.r.cfg.Filter}
 	}
 	return p.r.request(ctx, func(ctx context.Context) error {
-		_, err := p.r.cfg.JetStream.CreateConsumer(ctx, p.r.cfg.Stream, jetstream.ConsumerConfig{
+		_, err := createConsumer(ctx, p.r.cfg.JetStream, p.r.cfg.Stream, jetstream.ConsumerConfig{
 			FilterSubjects:    filters,
 			Name:              p.name,
 			Description:       "delaybroker reads this lane",
@@ -81,7 +83,6 @@ func (p *pull) open(ctx context.Context) error {
 			OptStartSeq:       p.start,
 			AckPolicy:         jetstream.AckNonePolicy,
 			MemoryStorage:     true,
-			Replicas:          1,
 			InactiveThreshold: streams.InactiveThreshold,
 		})
 		if err != nil {
@@ -113,13 +114,19 @@ func (p *pull) run(ctx context.Context) error {
 	defer silence.Stop()
 	windowEnd := time.NewTimer(0)
 	defer windowEnd.Stop()
+	var watch <-chan time.Time // nil without a watch
+	watchTimer, interval := time.NewTimer(max(p.watchInterval(), minWatch)), p.watchInterval()
+	defer watchTimer.Stop()
+	if interval > 0 {
+		watch = watchTimer.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case s := <-p.r.status:
 			if s != nats.CONNECTED {
-				return errOffline
+				return ErrOffline
 			}
 		case <-p.r.probeSignal:
 			p.hasAnswered, p.inBatchWindow = false, false
@@ -132,6 +139,16 @@ func (p *pull) run(ctx context.Context) error {
 		case epoch := <-p.r.invalidEpochs:
 			if epoch == p.r.epoch {
 				return p.r.forget()
+			}
+		case <-watch:
+			if p.tail && p.hasAnswered && len(p.msgs) == 0 {
+				if err := p.askLeader(ctx, false); err != nil {
+					return err
+				}
+			}
+			watchTimer.Reset(interval)
+			if !p.lackingSince.IsZero() {
+				watchTimer.Reset(lagTimeout)
 			}
 		case <-windowEnd.C:
 			p.inBatchWindow = false
@@ -153,7 +170,7 @@ func (p *pull) run(ctx context.Context) error {
 			}
 		case <-silence.C:
 			if time.Since(receivedAt) >= p.silenceTimeout() && len(p.msgs) == 0 {
-				return errSilent
+				return ErrSilent
 			}
 			timeout = max(p.silenceTimeout()-time.Since(receivedAt), time.Millisecond)
 			silence.Reset(timeout)
@@ -180,17 +197,17 @@ func (p *pull) requestTimes() (heartbeat, expires time.Duration) {
 }
 
 // ask sends a request for another batch, if a request is needed. If the lane has a batch window, and fewer than
-// pullBatch messages follow the last one received, ask sends a request only if no request is open. This request has
+// batch messages follow the last one received, ask sends a request only if no request is open. This request has
 // body.NoWait.
 func (p *pull) ask() error {
-	noWait := p.hasAnswered && p.r.cfg.BatchWindow > 0 && p.pending < pullBatch
+	noWait := p.hasAnswered && p.r.cfg.BatchWindow > 0 && p.pending < uint64(p.batch)
 	place, ok := p.requests.nextPlace(p.tail, p.nextIsLarge)
 	if !ok || p.inBatchWindow || p.requests.covers(p.pending) || noWait && p.requests.anyOpen() {
 		return nil
 	}
 	heartbeat, expires := p.requestTimes()
 	return p.requests.send(p.r.cfg.Conn, p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.cfg.Stream+"."+p.name, place,
-		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: noWait, Expires: expires, Heartbeat: heartbeat})
+		body{Batch: p.batch, MaxBytes: p.bytes(), NoWait: noWait, Expires: expires, Heartbeat: heartbeat})
 }
 
 // bytes returns the maximum number of bytes of the next request. If the next message with its headers is larger, the
@@ -216,6 +233,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	p.hasAnswered = true
 	p.nextIsLarge = p.nextIsLarge && s.Size > p.r.cfg.Buffer/2
 	p.lackingSince = time.Time{}
+	p.r.endTrouble()
 	p.tail, p.pending = s.Pending == 0, s.Pending
 	q.messagesLeft--
 	q.bytesLeft -= m.Size()
@@ -245,8 +263,10 @@ func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 	case c.kind == requestFull:
 		// If the request has delivered messages, another request of its size may have room for the message.
 		p.nextIsLarge = p.nextIsLarge || c.bytesLeft >= p.r.cfg.Buffer
-	case c.kind == consumerEnded:
-		return fmt.Errorf("the server ended the consumer: %s", c.status)
+	case c.kind == batchTooLarge && c.limit < p.batch: // otherwise a client has forged the message
+		p.batch = c.limit
+	case c.kind == batchTooLarge, c.kind == consumerEnded:
+		return fmt.Errorf("%w: %s", ErrEnded, c.status)
 	}
 	q.end()
 	p.inBatchWindow = p.inBatchWindow || q.noWait
@@ -255,28 +275,34 @@ func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 
 // mustCompare reports whether the reader must ask the leader, after a heartbeat, whether the consumer lacks a message.
 //
-// The reader must ask after every heartbeat in three cases:
+// The reader must ask after every heartbeat in four cases:
 //
 //   - The consumer has skipped sequences: its position is after sequences that the reader has not read. Usually, the
 //     messages with these sequences were deleted. But the server may have created the consumer again: if the first
 //     messages of the new consumer were lost on the wire, the heartbeat may have the expected consumer sequence by
 //     chance.
-//   - In a cluster, messages follow the last message read, although the consumer is idle.
+//   - Messages follow the last message read, although the consumer is idle.
+//   - The lane is in trouble: only the leader's answer ends it.
 //   - In a cluster, the consumer lacked a message when the reader last asked, and has sent no message since.
 //
 // At the tail of a lane in a cluster, the reader must also ask if it has not asked for compareInterval. Here, "in a
 // cluster" includes a stream behind a leaf node.
 func (p *pull) mustCompare(skipped bool, now time.Time) bool {
-	return skipped || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.comparedAt) >= compareInterval)
+	return skipped || !p.tail || p.r.trouble.Load() != nil ||
+		p.clustered && (!p.lackingSince.IsZero() || now.Sub(p.comparedAt) >= compareInterval)
 }
 
 // compare handles a heartbeat: it asks the leader, if necessary, whether the consumer lacks a message.
 func (p *pull) compare(ctx context.Context, skipped bool) error {
-	now := time.Now()
-	if !p.mustCompare(skipped, now) {
+	if !p.mustCompare(skipped, time.Now()) {
 		return nil
 	}
-	p.comparedAt = now
+	return p.askLeader(ctx, skipped)
+}
+
+// askLeader asks the leader whether the consumer lacks a message.
+func (p *pull) askLeader(ctx context.Context, skipped bool) error {
+	p.comparedAt = time.Now()
 	lacking, err := p.r.hasMore(ctx)
 	if err != nil {
 		return err
@@ -285,7 +311,9 @@ func (p *pull) compare(ctx context.Context, skipped bool) error {
 	case lacking && skipped:
 		return errLost
 	case p.lags(lacking, time.Now()):
-		return errBehind
+		return p.whyBehind(ctx)
+	case !lacking:
+		p.r.endTrouble()
 	}
 	return nil
 }

@@ -3,9 +3,7 @@ package lane
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,13 +14,10 @@ import (
 )
 
 const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 2 * time.Second
-	// reminderInterval is the interval at which a reader logs again that its lane cannot be read. The interval is long,
-	// because a broker has about forty readers.
-	reminderInterval = time.Minute
-	bufferItems      = 256 // capacity of the channel of items
-	allSubjects      = ">" // the filter of a lane that is a whole stream
+	minBackoff  = 50 * time.Millisecond
+	maxBackoff  = 2 * time.Second
+	bufferItems = 256 // capacity of the channel of items
+	allSubjects = ">" // the filter of a lane that is a whole stream
 )
 
 // Item is a stored message, with the number of the epoch in which it was read.
@@ -45,6 +40,8 @@ type Reader struct {
 	probeSignal   chan struct{} // capacity 1; has a value after Probe
 	invalidEpochs chan uint64   // capacity 1; number of the epoch passed to Invalidate
 	liveEpoch     atomic.Uint64 // number of the epoch whose consumer is believed alive; zero if there is none
+
+	trouble atomic.Pointer[error] // see Trouble; nil without trouble
 
 	epoch     uint64    // number of the latest epoch, alive or not; used only by Run
 	knowledge knowledge // used only by Run
@@ -145,7 +142,6 @@ func (r *Reader) Run(ctx context.Context) {
 	defer r.cfg.Conn.RemoveStatusListener(status)
 	r.status = status
 	backoff := minBackoff
-	var o outage
 	for ctx.Err() == nil {
 		p, err := r.begin(ctx)
 		if err == nil {
@@ -153,9 +149,6 @@ func (r *Reader) Run(ctx context.Context) {
 			err = p.run(ctx)
 			if time.Since(start) > maxBackoff { // if every consumer fails immediately, the backoff must grow
 				backoff = minBackoff
-			}
-			if p.hasAnswered {
-				o = outage{}
 			}
 			if ctx.Err() == nil {
 				r.liveEpoch.Store(0)
@@ -165,34 +158,9 @@ func (r *Reader) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.report(ctx, &o, err)
+		r.noteTrouble(ctx, err)
 		r.wait(ctx, backoff)
 		backoff = min(2*backoff, maxBackoff)
-	}
-}
-
-// outage is a period in which no consumer answered. The zero value means no outage.
-type outage struct {
-	start    time.Time
-	loggedAt time.Time // when the outage was last logged
-}
-
-// report logs the first error of an outage, and then a reminder every reminderInterval.
-func (r *Reader) report(ctx context.Context, o *outage, err error) {
-	switch now := time.Now(); {
-	case o.start.IsZero():
-		level := slog.LevelInfo
-		// The program that owns the connection also logs the loss of the connection.
-		if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") {
-			level = slog.LevelDebug
-		}
-		r.cfg.Log.Log(ctx, level, "reading the lane was interrupted; creating another consumer", "stream", r.cfg.Stream,
-			"reason", err, "after", r.knowledge.lastRead.Sequence)
-		o.start, o.loggedAt = now, now
-	case now.Sub(o.loggedAt) >= reminderInterval:
-		r.cfg.Log.Warn("the lane cannot be read; will retry. Check the stream, its leader, and the permissions to create "+
-			"consumers and to pull", "stream", r.cfg.Stream, "reason", err, "since", o.start)
-		o.loggedAt = now
 	}
 }
 
@@ -212,6 +180,7 @@ func (r *Reader) wait(ctx context.Context, backoff time.Duration) {
 			if r.cfg.Conn.IsConnected() {
 				return
 			}
+			r.trouble.Store(new(ErrOffline))
 			timer.Reset(maxBackoff)
 		}
 	}
@@ -262,7 +231,7 @@ func (r *Reader) handOver(ctx context.Context, it Item) error {
 			return ctx.Err()
 		case s := <-r.status:
 			if s != nats.CONNECTED {
-				return errOffline
+				return ErrOffline
 			}
 		}
 	}

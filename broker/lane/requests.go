@@ -40,6 +40,7 @@ type place struct {
 	sub            *nats.Subscription
 	reply          string // subject of the control messages for the request
 	messagesLeft   int    // number of messages that the server may still send
+	batch          int    // number of messages requested
 	bytesRequested int
 	bytesLeft      int  // number of bytes that the server may still send
 	quick          bool // the request has quickHeartbeat
@@ -52,7 +53,7 @@ func (q *place) open() bool { return q.messagesLeft > 0 && q.bytesLeft > 0 }
 // halfUsed reports whether at least half of the request is used. Large means that the next message may fill a request
 // alone. Then only the number of messages counts, not the bytes.
 func (q *place) halfUsed(large bool) bool {
-	return q.messagesLeft <= pullBatch/2 || !large && q.bytesLeft <= q.bytesRequested/2
+	return q.messagesLeft <= q.batch/2 || !large && q.bytesLeft <= q.bytesRequested/2
 }
 
 func (q *place) end() { q.messagesLeft = 0 }
@@ -131,7 +132,8 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 	if err := b.send(nc, subject, q.reply); err != nil {
 		return err
 	}
-	q.messagesLeft, q.bytesRequested, q.bytesLeft = b.Batch, b.MaxBytes, b.MaxBytes
+	q.messagesLeft, q.batch = b.Batch, b.Batch
+	q.bytesRequested, q.bytesLeft = b.MaxBytes, b.MaxBytes
 	q.quick, q.noWait = b.Heartbeat <= quickHeartbeat, b.NoWait
 	return nil
 }

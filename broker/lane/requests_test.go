@@ -76,10 +76,11 @@ func TestFewRequestsWait(t *testing.T) {
 // TestNextPlace: the remaining messages and bytes of the open requests determine whether another request is needed.
 func TestNextPlace(t *testing.T) {
 	const size = 1000
-	fresh := place{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size}
-	used := place{messagesLeft: pullBatch / 2, bytesRequested: size, bytesLeft: size}
-	full := place{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size / 2}
-	over, exact := place{bytesRequested: size, bytesLeft: size}, place{messagesLeft: pullBatch, bytesRequested: size}
+	fresh := place{batch: pullBatch, messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size}
+	used := place{batch: pullBatch, messagesLeft: pullBatch / 2, bytesRequested: size, bytesLeft: size}
+	full := place{batch: pullBatch, messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size / 2}
+	over := place{batch: pullBatch, bytesRequested: size, bytesLeft: size}
+	exact := place{batch: pullBatch, messagesLeft: pullBatch, bytesRequested: size}
 	quick := fresh
 	quick.quick = true
 	quickUsed := used
@@ -191,7 +192,12 @@ func TestControlOfEarlierRequest(t *testing.T) {
 		p := &pull{r: NewReader(ReaderConfig{}), tail: true}
 		places := &p.requests.places
 		places[0] = place{reply: "_INBOX.x.0.8", messagesLeft: 5, bytesRequested: 5, bytesLeft: 5}
-		places[1] = place{messagesLeft: pullBatch, bytesRequested: 5, bytesLeft: 5} // so that no other request is needed
+		places[1] = place{
+			batch:          pullBatch,
+			messagesLeft:   pullBatch,
+			bytesRequested: 5,
+			bytesLeft:      5,
+		} // so that no other request is needed
 		timeout := &nats.Msg{Subject: subject, Header: nats.Header{"Status": {"408"}}}
 		if err := p.control(t.Context(), &places[0], timeout); err != nil || places[0].open() != want {
 			t.Errorf("after a timeout on %s: open is %v, want %v (%v)", subject, places[0].open(), want, err)

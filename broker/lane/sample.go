@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 // Sample is the state of a stream as its leader reports it.
@@ -26,23 +28,10 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 		ServerTime: info.TimeStamp, Received: received, Created: info.Created,
 		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq,
 		Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
-		Quorate: true,
+		Quorate: jsapi.Quorate(info.Cluster),
 	}
 	if info.Cluster != nil {
-		s.Leader, s.Quorate = info.Cluster.Leader, quorate(info.Cluster)
+		s.Leader = info.Cluster.Leader
 	}
 	return s
-}
-
-// quorate reports whether an answer is from a leader that has recently heard from a majority of the replicas. While a
-// stream has no leader, nats-server lets any replica answer.
-func quorate(c *jetstream.ClusterInfo) bool {
-	heard := 1
-	for _, peer := range c.Replicas {
-		// Active is also zero if the leader has never heard from the peer.
-		if !peer.Offline && peer.Active < quorumTimeout && (peer.Current || peer.Active > 0) {
-			heard++
-		}
-	}
-	return c.Leader != "" && heard > (1+len(c.Replicas))/2
 }

@@ -108,7 +108,7 @@ func (s Scan) remove(ctx context.Context, name string) {
 func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo, error) {
 	config := jetstream.ConsumerConfig{
 		Name: name, Description: "delaybroker " + s.Observer, FilterSubjects: s.Filters,
-		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: s.HeadersOnly, MemoryStorage: true, Replicas: 1,
+		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: s.HeadersOnly, MemoryStorage: true,
 		InactiveThreshold: time.Minute,
 	}
 	switch {
@@ -123,7 +123,7 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 	request := func() (err error) {
 		ctx, cancel := context.WithTimeout(ctx, createTimeout)
 		defer cancel()
-		c, err = s.JetStream.CreateConsumer(ctx, s.Stream, config)
+		c, err = createConsumer(ctx, s.JetStream, s.Stream, config)
 		return err
 	}
 	err := jsapi.Retry(ctx, request)
@@ -175,6 +175,14 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 			if strings.HasPrefix(m.Subject, b.inbox) { // a control message, which may be forged
 				if m.Subject == b.inbox+token && m.Header.Get("Status") == "503" && got == 0 {
 					retry, timeoutErr = time.After(retryPause), errNoServer
+					continue
+				}
+				limit, limited := batchLimit(m.Header.Get("Description"))
+				if m.Subject == b.inbox+token && limited && limit < batch && got == 0 { // also for the next batches
+					batch, b.Batch, request.Batch = limit, limit, limit
+					if err := request.send(b.Conn, b.subject, b.inbox+token); err != nil {
+						return false, err
+					}
 					continue
 				}
 				if ended, err := b.endedBy(m, token, got); ended {

@@ -165,8 +165,8 @@ func TestLostAfterIdling(t *testing.T) {
 	})
 }
 
-// TestSilence: the consumer becomes silent at the tail of a lane. After two and a half heartbeats, the reader creates
-// another consumer.
+// TestSilence: the consumer becomes silent at the tail of a lane. The reader asks the leader after a minute, and again
+// after lagTimeout, and creates another consumer.
 func TestSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -177,13 +177,13 @@ func TestSilence(t *testing.T) {
 		start := time.Now()
 		w.set(func(head, body string) bool { return isStored(head) || strings.Contains(body, "NATS/1.0 ") })
 		r.publish(4, 4)
-		time.Sleep(25*time.Minute - 1)
+		time.Sleep(maxWatch + lagTimeout - 1)
 		o.checkEpochs("fresh")
 		w.set(func(string, string) bool { return false })
 		time.Sleep(51 * time.Millisecond)
 		o.check(1, 4)
 		o.checkEpochs("fresh", "same")
-		if got, want := time.Since(start), 25*time.Minute+51*time.Millisecond-1; got != want {
+		if got, want := time.Since(start), maxWatch+lagTimeout+51*time.Millisecond-1; got != want {
 			t.Errorf("the reader took %s, want %s", got, want)
 		}
 	})

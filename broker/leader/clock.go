@@ -40,8 +40,8 @@ type bound struct {
 	ok     bool
 }
 
-// Answer is an answer of a stream's leader to a request for the stream's state.
-type Answer struct {
+// Reading is an answer of a stream's leader to a request for the stream's state.
+type Reading struct {
 	Time     time.Time // when the leader answered, by its clock
 	Received time.Time // when the answer arrived, by the local clock
 	Leader   string    // name of the leader's server
@@ -65,7 +65,7 @@ func (c *Clock) Leader() string { return c.leader }
 
 // Record records an answer of the stream's leader. It ignores an answer that was received before the last recorded
 // answer.
-func (c *Clock) Record(a Answer) {
+func (c *Clock) Record(a Reading) {
 	if a.Received.Before(c.answeredAt) {
 		return // an older answer must not count as a new proof
 	}

@@ -33,7 +33,7 @@ func TestClockIsALowerBound(t *testing.T) {
 				switch rng.IntN(4) {
 				case 0:
 					travelTime = time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
-					c.Record(Answer{Time: server(mono), Received: base.Add(mono + travelTime), LastSeq: seq})
+					c.Record(Reading{Time: server(mono), Received: base.Add(mono + travelTime), LastSeq: seq})
 					mono += travelTime
 				case 1: // a message, read immediately or long after
 					seq++
@@ -59,8 +59,8 @@ func TestClockIsALowerBound(t *testing.T) {
 	}
 }
 
-func answerAt(base time.Time, after, ahead time.Duration, leader string) Answer {
-	return Answer{Time: base.Round(0).Add(after + ahead), Received: base.Add(after), Leader: leader}
+func answerAt(base time.Time, after, ahead time.Duration, leader string) Reading {
+	return Reading{Time: base.Round(0).Add(after + ahead), Received: base.Add(after), Leader: leader}
 }
 
 func checkClock(t *testing.T, c *Clock, base time.Time, after, ahead time.Duration, proven bool) {

@@ -17,14 +17,29 @@
 // stays in one stream is not affected. A difference of the clocks causes no duplicate. It neither loses nor repeats a
 // round of a series, because the schedule determines the times of rounds.
 //
+// Within one lane, backoffs also wait by the leader's clock. So if a new leader's clock is behind, a message that backs
+// off at the change of leaders waits longer by the difference. All messages of the lane that are not due yet wait
+// longer by the same difference, so backoffs have no clock of their own.
+//
 // # Comparisons of clocks
 //
-// Clock.Offset compares the local clock with the clock of a leader. The code in these files has no Clock, and compares
-// the two clocks itself:
+// Clock.Offset compares the local clock with the clock of a leader. These files use a leader's time without a Clock.
+// The test of this list fails if a file is missing.
 //
-//	timer/store/read.go                             the leader's time when a request arrives, from an earlier answer
-//	stats/early.go                                  check for an early delivery, with a later answer of the leader
-//	timer/schedules/takeover.go, inspect/letters.go the server's time now, from an earlier answer
-//	doctor/clock.go                                 the difference of the two clocks, for an operator
-//	client/arrival.go                               the lateness of a delivery, by the receiver's clock
+//	lane/sample.go, engine/sample.go        samples, for the Clock of a lane
+//	timer/change/read.go                    the leader's time when a request arrives, from an earlier answer
+//	timer/role/stream.go                    the same, from the answer to a request of the sweep
+//	stats/early.go                          check for an early delivery, with a later answer of the leader
+//	deadletter/store.go, journal/search.go  the server's time now, from an answer
+//	inspect/lanes.go, inspect/lane.go,      for an operator: ages and lateness, from two times in one answer of a leader
+//	inspect/owner.go, doctor/checks_streams.go, doctor/checks_journal.go
+//	inspect/session.go                      for an operator: the difference between the two clocks
+//	client/arrival.go                       the lateness of a delivery, by the receiver's clock
+//	engine/pauses.go                        the begin of a resumption that the stream could not store, by the local
+//	                                        clock: only the lateness in figures depends on it
+//
+// No code compares the clocks of two hosts. These times come from the clock of an operator's or of another instance's
+// host, and people read them: Pause.Since and Pause.Changed. The versions of the list of pauses are such times, too,
+// but the stream orders the lists: see pause.Keeper. A list forgets an ended pause when these clocks show an hour
+// (pause/list.go); if they are wrong, the active instance finds late messages an hour later.
 package leader

@@ -14,7 +14,6 @@ func (t Time) Before(other Time) bool        { return t.stamp.Before(other.stamp
 func (t Time) After(other Time) bool         { return t.stamp.After(other.stamp) }
 func (t Time) Truncate(d time.Duration) Time { return Time{t.stamp.Truncate(d)} }
 func (t Time) IsZero() bool                  { return t.stamp.IsZero() }
-func (t Time) UnixNano() int64               { return t.stamp.UnixNano() }
 func (t Time) String() string                { return t.stamp.String() }
 
 // Stamp returns the time as a time.Time, for headers and for output. The caller must not compare it with the local

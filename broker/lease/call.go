@@ -7,110 +7,104 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// call is a message from an instance to all others. No stream stores it. A call announces a change of the table, asks
-// which instances are alive, or answers that question. It proves that its sender is alive, even if a client's message
-// hides the sender's counter. A call also lists the sender's lanes: while the stream is unusable, the instances divide
-// the lanes by these lists.
-type call struct {
-	ID       string `json:"id"`
-	Beat     uint64 `json:"beat"`             // the sender's counter
-	Question bool   `json:"ask,omitempty"`    // every live instance must answer
-	Answer   bool   `json:"answer,omitempty"` // the answer to a question; it announces no change
-	HasTable bool   `json:"knows,omitempty"`  // the sender has read or created a valid table
+// peerTimeout is the time after which an instance that calls no more counts as gone. Instances that stand by call in
+// each turn.
+const peerTimeout = 5 * time.Second
 
-	// OwnedLanes has the epoch of each lane that the sender owns; zero for a lane that it took in an outage.
-	OwnedLanes    map[string]uint64 `json:"owns,omitempty"`
-	EligibleLanes []string          `json:"wants,omitempty"` // the lanes that the sender can own
+// call is a message from an instance to all others. No stream stores it. It shows that its sender is alive and, with
+// its seal, that a client has not written it. In an outage of the stream, calls choose the active instance.
+type call struct {
+	Instance
+	Beat  uint64 `json:"beat"`  // rises with each call of the sender
+	Epoch uint64 `json:"epoch"` // the highest epoch that the sender knows
+	// Acts is set if the sender has a lease. Provisional is set if it took the lease in an outage, without a claim.
+	Acts        bool `json:"acts,omitempty"`
+	Provisional bool `json:"provisional,omitempty"`
+	Waits       bool `json:"waits,omitempty"`  // the sender stands by
+	Unable      bool `json:"unable,omitempty"` // see Config.Able
+	Question    bool `json:"ask,omitempty"`    // every live instance must answer
+	Left        bool `json:"left,omitempty"`   // the sender ends
 }
 
-// lastCall is the last call of another instance, with the time of its arrival.
-type lastCall struct {
+// caller is another instance: its last call, with the time of the arrival.
+type caller struct {
 	call
 	at time.Time
 }
 
 // receive records a call of another instance. It runs on a goroutine of nats.go.
-func (s *Shared) receive(m *nats.Msg) {
-	if !s.store.trusts(m.Subject, m.Data, m.Header) {
-		return
-	}
+func (m *Member) receive(msg *nats.Msg) {
 	var c call
-	if json.Unmarshal(m.Data, &c) != nil {
-		c = call{} // an older broker's call has another encoding, and only makes this instance read the table
-	}
-	if c.ID == s.self.id {
+	if !m.store.trusts(msg.Subject, msg.Data, msg.Header) || json.Unmarshal(msg.Data, &c) != nil ||
+		c.ID == "" || c.ID == m.self.ID {
 		return
 	}
-	now := time.Now()
-	s.callState.last.Store(int64(now.Sub(s.self.base)))
-	mustRead := !c.Answer
-	if c.ID != "" {
-		s.mu.Lock()
-		previous, known := s.state.calls[c.ID]
-		if known && c.Beat <= previous.Beat { // a repeated or older call
-			s.mu.Unlock()
-			return
-		}
-		s.state.calls[c.ID] = lastCall{call: c, at: now}
-		s.mu.Unlock()
-		mustRead = mustRead || !known || now.Sub(previous.at) > livenessTimeout
+	m.mu.Lock()
+	previous, known := m.state.peers[c.ID]
+	if known && c.Beat <= previous.Beat { // a repeated or older call
+		m.mu.Unlock()
+		return
 	}
-	if c.HasTable {
-		s.callState.lastInformed.Store(int64(now.Sub(s.self.base)))
-	}
-	if c.Question {
-		s.callState.question.Store(true)
-	}
-	if mustRead {
-		s.wake()
+	m.state.peers[c.ID] = caller{call: c, at: time.Now()}
+	m.state.asked = m.state.asked || c.Question
+	changed := !known || c.Acts != previous.Acts || c.Left || c.Question || c.Unable != previous.Unable
+	m.mu.Unlock()
+	if changed {
+		m.wake()
 	}
 }
 
-// takeCalls records the senders of the received calls as alive, if they are in the table, and drops old calls. If an
-// instance has asked which instances are alive, takeCalls answers.
-func (s *Shared) takeCalls(now time.Time) {
-	s.mu.Lock()
-	for id, c := range s.state.calls {
-		if now.Sub(c.at) > callLifetime {
-			delete(s.state.calls, id)
-			continue
-		}
-		if _, ok := s.view.table.Instances[id]; ok {
-			s.view.liveness.record(id, c.Beat, true, c.at)
+// livePeers returns the last calls of the instances that are alive, and forgets the other instances.
+func (m *Member) livePeers(now time.Time) []caller {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var live []caller
+	for id, p := range m.state.peers {
+		switch {
+		case now.Sub(p.at) >= time.Minute: // until then, a repeated call is recognized
+			delete(m.state.peers, id)
+		case now.Sub(p.at) < peerTimeout && !p.Left:
+			live = append(live, p)
 		}
 	}
-	s.mu.Unlock()
-	if s.callState.question.Swap(false) {
-		s.call(call{Answer: true})
+	return live
+}
+
+// callPeers calls the other instances if that is due: after a question, after a change of this instance's state, and in
+// each interval while this instance stands by or others do. Two instances that ask each other do so once in each
+// interval.
+func (m *Member) callPeers(now time.Time, peers []caller, question bool) {
+	m.mu.Lock()
+	answers := m.state.asked
+	m.state.asked = false
+	waits := m.state.waiter != nil
+	m.mu.Unlock()
+	question = question && now.Sub(m.beats.askedAt) >= beatInterval
+	if question {
+		m.beats.askedAt = now
+	}
+	if answers || question || (waits || len(peers) > 0) && now.Sub(m.beats.calledAt) >= beatInterval {
+		m.call(call{Question: question})
 	}
 }
 
-// announce sends a call that makes the other instances read the table.
-func (s *Shared) announce() { s.call(call{}) }
-
-// ask asks which instances are alive, at most once per beatInterval.
-func (s *Shared) ask(now time.Time) {
-	if now.Sub(s.rounds.askedAt) >= beatInterval {
-		s.rounds.askedAt = now
-		s.call(call{Question: true})
+// call adds the id and the state of this instance to c, and sends c.
+func (m *Member) call(c call) {
+	m.beats.counter++
+	m.beats.calledAt = time.Now()
+	c.Instance, c.Beat, c.Epoch = m.self, m.beats.counter, m.view.claim.Epoch
+	m.mu.Lock()
+	if l := m.state.lease; l != nil {
+		c.Acts, c.Provisional = true, l.epoch == 0
 	}
-}
-
-// call raises this instance's counter, adds the counter, the id and the lanes of this instance to c, and sends c.
-func (s *Shared) call(c call) {
-	s.rounds.counter++
-	c.ID, c.Beat, c.HasTable, c.OwnedLanes = s.self.id, s.rounds.counter, s.view.hasTable, make(map[string]uint64)
-	s.mu.Lock()
-	for lane, l := range s.state.leases {
-		c.OwnedLanes[lane] = l.epoch
-	}
-	c.EligibleLanes = s.eligibleLanes()
-	s.mu.Unlock()
+	c.Waits = m.state.waiter != nil && !c.Left
+	m.mu.Unlock()
+	c.Unable = m.cfg.Able(!c.Acts) != nil
 	body, err := json.Marshal(c)
 	if err == nil {
-		err = s.store.send(body)
+		err = m.store.send(body)
 	}
 	if err != nil {
-		s.log.Debug("cannot call the other instances", "err", err)
+		m.log.Debug("cannot call the other instances", "err", err)
 	}
 }

@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -19,8 +19,8 @@ import (
 // acknowledgement is JetStream's answer to a client's message, which the client can have delivered on any subject.
 const acknowledgement = `{"stream":"DELAY_10m", "seq":7}`
 
-// flood stores messages on subjects at an interval, until stop is called or the test ends.
-func flood(t *testing.T, s *natstest.Server, subject func() string, interval time.Duration) (stop func()) {
+// flood stores messages on a subject at an interval, until stop is called or the test ends.
+func flood(t *testing.T, s *natstest.Server, subject string, interval time.Duration) (stop func()) {
 	t.Helper()
 	nc := s.Connect()
 	end, done := make(chan struct{}), make(chan struct{})
@@ -31,7 +31,7 @@ func flood(t *testing.T, s *natstest.Server, subject func() string, interval tim
 			case <-end:
 				return
 			case <-time.After(interval + rand.N(interval/10)):
-				if err := nc.Publish(subject(), []byte(acknowledgement)); err != nil {
+				if err := nc.Publish(subject, []byte(acknowledgement)); err != nil {
 					t.Errorf("flood: %v", err)
 				}
 			}
@@ -42,108 +42,72 @@ func flood(t *testing.T, s *natstest.Server, subject func() string, interval tim
 	return stop
 }
 
-func tableSubject() string { return testSubjects.Table }
-
-// TestForgedTable: a client stores messages on the table's subject. No lane moves, and instances can still join, leave,
-// and take over from a dead instance.
-func TestForgedTable(t *testing.T) {
-	natstest.SkipShort(t)
+// TestForgedClaim: a client stores messages on the claim's subject. The active instance stays active. Instances can
+// still join, leave and take over.
+func TestForgedClaim(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 10 * time.Millisecond} {
 		t.Run(interval.String(), func(t *testing.T) {
 			withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-				a, b := startPeer(t, s, lanes(6), withKeys), startPeer(t, s, lanes(6), withKeys)
-				time.Sleep(10 * time.Second)
-				leases := leasesOf(a, b)
-				stop := flood(t, s, tableSubject, interval)
-				checkFor(t, 2*time.Minute, "3 3", a, b)
-				checkKept(t, leases)
-
-				c := startPeer(t, s, lanes(6), withKeys)
-				time.Sleep(20 * time.Second)
-				checkFor(t, 10*time.Second, "2 2 2", a, b, c)
-				a.crash()
-				if took := awaitHolds(t, 7*time.Second, 6, b, c); took > 6*time.Second {
-					t.Errorf("the other instances took over after %s, want at most 6s", took)
-				}
+				a := startPeer(t, s)
 				time.Sleep(time.Second)
+				b := startPeer(t, s)
+				time.Sleep(10 * time.Second)
+				stop := flood(t, s, testSubjects.Claim, interval)
+				checkFor(t, time.Minute, 0, a, b)
+				c := startPeer(t, s)
+				checkFor(t, time.Minute, 0, a, b, c)
+				checkKept(t, a)
+				a.crash()
+				if took := await(t, 7*time.Second, 1, a, b, c); took > time.Second+maxHandover {
+					t.Errorf("a stand-by took over after %s, want at most a second", took)
+				}
+				checkFor(t, 10*time.Second, 1, a, b, c)
 				b.stop()
-				awaitHolds(t, time.Second, 6, c)
+				await(t, time.Second, 2, a, b, c)
 				stop()
-				checkFor(t, time.Minute, "6", c)
+				checkFor(t, time.Minute, 2, a, b, c)
 			})
 		})
 	}
 }
 
-// TestForgedBeforeTable: a forged table is stored, and no instance has a valid table. Two instances that start wait 5 s
-// and create a new table. They do not take the same lanes.
-func TestForgedBeforeTable(t *testing.T) {
+// TestForgedBeforeClaim: a forged claim is stored, and no instance knows a valid one. Two instances that start wait 5
+// s, and then one of them is active.
+func TestForgedBeforeClaim(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		stop := flood(t, s, tableSubject, 10*time.Millisecond)
+		stop := flood(t, s, testSubjects.Claim, 10*time.Millisecond)
 		time.Sleep(time.Second)
-		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
-		time.Sleep(stabilityTime - maxHandover)
-		checkHolds(t, "0 0", a, b)
-		awaitHolds(t, 2*stabilityTime, 4, a, b)
-		time.Sleep(10 * time.Second)
-		checkFor(t, time.Minute, "2 2", a, b)
+		a, b := startPeer(t, s), startPeer(t, s)
+		checkFor(t, settleTime-200*time.Millisecond, -1, a, b)
+		time.Sleep(time.Second)
+		was := active(a, b)
+		if was < 0 {
+			t.Fatal("no instance is active, or both are")
+		}
+		checkFor(t, time.Minute, was, a, b)
 		stop()
 	})
 }
 
-// TestForgedCounter: if a client hides the counters of live instances, no instance treats them as dead. If the client
-// stores an old counter of a dead instance again, no instance treats it as alive.
-func TestForgedCounter(t *testing.T) {
+// TestOldClaim: an old claim with its valid seal, which a client stores again, has no effect.
+func TestOldClaim(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
+		a := startPeer(t, s)
 		time.Sleep(10 * time.Second)
-		leases := leasesOf(a, b)
-		n := 0
-		subject := func() string { n++; return testSubjects.Beat + []*peer{a, b}[n%2].Instance() }
-		stop := flood(t, s, subject, 5*time.Millisecond)
-		checkFor(t, time.Minute, "2 2", a, b)
-		checkKept(t, leases)
-		stop()
-		time.Sleep(3 * time.Second)
-
-		m, _, err := b.store.lastMessage(context.Background(), testSubjects.Beat+a.Instance())
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.crash()
-		nc := s.Connect()
-		repeated := &nats.Msg{Subject: m.Subject, Data: m.Data,
-			Header: nats.Header{message.HeaderSeal: {keys.Seal(m.Subject, m.Data)}}}
-		crashed := time.Now()
-		for len(b.holds()) < 4 {
-			if time.Since(crashed) > 6*time.Second {
-				t.Fatalf("after %s, the dead instance still counts as alive", time.Since(crashed))
-			}
-			if err := nc.PublishMsg(repeated); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-	})
-}
-
-// TestOldTable: an old table with its valid seal, which a client stores again, has no effect.
-func TestOldTable(t *testing.T) {
-	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a := startPeer(t, s, lanes(6), withKeys)
-		time.Sleep(10 * time.Second)
-		m, ours, err := a.store.lastMessage(context.Background(), testSubjects.Table)
+		m, ours, err := a.store.lastMessage(context.Background(), testSubjects.Claim)
 		if err != nil || !ours {
-			t.Fatalf("the table: ours: %t, %v", ours, err)
+			t.Fatalf("the claim: ours: %t, %v", ours, err)
 		}
 		header, err := m.Header()
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := startPeer(t, s, lanes(6), withKeys)
-		time.Sleep(20 * time.Second)
-		checkHolds(t, "3 3", a, b)
-		leases := leasesOf(a, b)
+		b := startPeer(t, s)
+		time.Sleep(10 * time.Second)
+		a.stop()
+		time.Sleep(maxHandover)
+		check(t, 1, a, b)
+		c := startPeer(t, s)
 		nc := s.Connect()
 		for range 100 {
 			if err := nc.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data,
@@ -151,120 +115,89 @@ func TestOldTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(97 * time.Millisecond)
-			checkHolds(t, "3 3", a, b)
+			check(t, 1, a, b, c)
 		}
-		checkKept(t, leases)
-		c := startPeer(t, s, lanes(6), withKeys)
-		time.Sleep(20 * time.Second)
-		checkHolds(t, "2 2 2", a, b, c)
+		checkKept(t, b)
 	})
 }
 
-// TestForgedInstances: a client stores messages under the names of many instances that do not exist. Live instances
-// ignore these messages, and remove them together with a dead instance's counter.
-func TestForgedInstances(t *testing.T) {
-	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
-		time.Sleep(10 * time.Second)
-		n := 0
-		stop := flood(t, s, func() string { n++; return fmt.Sprint(testSubjects.Beat, n) }, time.Millisecond)
-		sent, start := a.nc.Stats().OutMsgs, time.Now()
-		checkFor(t, 30*time.Second, "2 2", a, b)
-		stop()
-		if got := float64(a.nc.Stats().OutMsgs-sent) / time.Since(start).Seconds(); got > 10 {
-			t.Errorf("an instance sends %.1f messages a second, want at most 10", got)
-		}
-		b.crash()
-		time.Sleep(time.Minute)
-		if list := subjects(t, js); len(list) != 2 {
-			t.Errorf("the stream has messages on %d subjects, want the table and one counter", len(list))
-		}
-	})
-}
-
-// TestForgedCalls: calls without a valid seal cause no round.
+// TestForgedCalls: calls without a valid seal, and a repeated call, have no effect.
 func TestForgedCalls(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-		a := startPeer(t, s, lanes(4), withKeys)
+		a := startPeer(t, s)
 		time.Sleep(10 * time.Second)
-		sequence := lastSequence(t, js)
-		stop := flood(t, s, func() string { return testSubjects.Call }, time.Millisecond)
+		sequence, sent := lastSequence(t, js), a.nc.Stats().OutMsgs
+		stop := flood(t, s, testSubjects.Calls+"all", time.Millisecond)
 		time.Sleep(10 * time.Second)
 		stop()
-		if got := lastSequence(t, js) - sequence; got != 0 {
-			t.Errorf("the instance stored %d messages, want none", got)
+		if got, out := lastSequence(t, js)-sequence, a.nc.Stats().OutMsgs-sent; got > 6 || out > 6 {
+			t.Errorf("the instance stored %d messages, and sent %d; want one in two seconds", got, out)
 		}
-		checkHolds(t, "4", a)
+		forged, err := json.Marshal(call{Instance: Instance{ID: "x"}, Beat: 9, Epoch: 99, Acts: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Connect().Publish(testSubjects.Calls+"all", forged); err != nil {
+			t.Fatal(err)
+		}
+		checkFor(t, time.Second, 0, a)
+		checkKept(t, a)
 	})
 }
 
-// TestLostClaimIsKept: a client's message hid a table with new claims from an instance, and this instance wrote an
-// older table back. The owners of the claimed lanes keep them, and restore their claims.
-func TestLostClaimIsKept(t *testing.T) {
-	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
-		time.Sleep(10 * time.Second)
-		leases := leasesOf(a, b)
-		m, _, err := a.store.lastMessage(context.Background(), testSubjects.Table)
+// TestForgedSilence: a client answers the requests for the active instance's subscription with "no responders". The
+// active instance renews its claim, so no stand-by takes over.
+func TestForgedSilence(t *testing.T) {
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s)
+		time.Sleep(time.Second)
+		b := startPeer(t, s)
+		nc := s.Connect()
+		if _, err := nc.Subscribe(testSubjects.Calls+"*", func(m *nats.Msg) {
+			if m.Reply != "" {
+				_ = nc.PublishMsg(&nats.Msg{Subject: m.Reply, Header: nats.Header{"Status": {"503"}}})
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		checkFor(t, time.Minute, 0, a, b)
+		if _, ok := b.silentSince(a.Instance()); !ok {
+			t.Error("the forged answers did not arrive: the test shows nothing")
+		}
+		checkKept(t, a)
+	})
+}
+
+// TestSwapIsConditional: swap replaces the last message of a subject only if it has the given sequence.
+func TestSwapIsConditional(t *testing.T) {
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		nc := s.Connect()
+		ctx, b := context.Background(), store{conn: nc, api: jsapi.Client{Conn: nc, API: "$JS.API"}, Subjects: testSubjects}
+		first, err := b.swap(ctx, testSubjects.Claim, []byte("a"), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		old, err := ParseTable(m.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for lane, c := range old.Lanes { // the epoch before the present claim
-			old.Lanes[lane] = Claim{Epoch: c.Epoch - 1, Next: c.Next, Created: c.Created}
-		}
-		old.Version, old.Replaces = old.Version+uint64(time.Hour/time.Millisecond), m.Sequence
-		body, err := json.Marshal(old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.store.swap(context.Background(), testSubjects.Table, body, m.Sequence); err != nil {
-			t.Fatal(err)
-		}
-		checkFor(t, 10*time.Second, "2 2", a, b)
-		checkKept(t, leases)
-		if m, _, err = b.store.lastMessage(context.Background(), testSubjects.Table); err != nil {
-			t.Fatal(err)
-		}
-		restored, err := ParseTable(m.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for lane, c := range restored.Lanes {
-			if c.Instance != a.Instance() && c.Instance != b.Instance() {
-				t.Errorf("the table has the owner %q for %s, want one of the two instances", c.Instance, lane)
+		for _, sequence := range []uint64{0, first + 1} {
+			if _, err := b.swap(ctx, testSubjects.Claim, []byte("b"), sequence); err != errConflict {
+				t.Errorf("a swap of the message %d: got %v, want errConflict", sequence, err)
 			}
 		}
+		if _, err := b.swap(ctx, testSubjects.Claim, []byte("c"), first); err != nil {
+			t.Errorf("a swap of the last message: got %v, want nil", err)
+		}
 	})
 }
 
-// TestRestartsUnderForgery restarts instances in turn while a client hides every table soon after its write. A lane
-// moves only when its owner hands the lane over, and no working owner loses a lane.
-func TestRestartsUnderForgery(t *testing.T) {
+// TestAnotherStreamsAcknowledgement: swap returns an error if another stream acknowledges the write.
+func TestAnotherStreamsAcknowledgement(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		var peers []*peer
-		for range 3 {
-			peers = append(peers, startPeer(t, s, lanes(6), withKeys))
+		nc := s.Connect()
+		if _, err := nc.Subscribe("fake", func(m *nats.Msg) { _ = m.Respond([]byte(acknowledgement)) }); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Second)
-		flood(t, s, tableSubject, 5*time.Millisecond)
-		lost := 0
-		for round := range 30 {
-			n := round % len(peers)
-			peers[n].stop()
-			time.Sleep(time.Second)
-			lost += peers[n].losses()
-			peers[n] = startPeer(t, s, lanes(6), withKeys)
-			time.Sleep(time.Second + time.Duration(round)*37*time.Millisecond)
-		}
-		for _, p := range peers {
-			lost += p.losses()
-		}
-		if lost > 0 {
-			t.Errorf("working owners lost %d leases, want none", lost)
+		b := store{conn: nc, api: jsapi.Client{Conn: nc, API: "$JS.API"}, Subjects: testSubjects}
+		if seq, err := b.swap(context.Background(), "fake", nil, 0); err == nil {
+			t.Errorf("swap returned the sequence %d of another stream, want an error", seq)
 		}
 	})
 }

@@ -3,103 +3,95 @@ package lease
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 )
 
-// sharedLease implements Lease for one lane of a Shared leaser.
-type sharedLease struct {
-	shared     *Shared
-	lane       string
-	cursor     Cursor
-	ticks      chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
-	tickSentAt atomic.Pointer[instant] // when the last tick was sent
-	done       chan struct{}           // closed by requestStop
-	revoked    atomic.Bool             // the lease has ended
-	// denied is set when Held returned false although the lease has not ended. The worker then waits for a tick before it
-	// calls Held again.
-	denied atomic.Bool
+// memberLease implements Lease for a Member.
+type memberLease struct {
+	member  *Member
+	epoch   uint64            // of the claim; zero for a lease that was taken in an outage, without a claim
+	cursors map[string]Cursor // by lane
+	done    chan struct{}     // closed by requestStop
+	resumed chan struct{}     // capacity 1
+	revoked atomic.Bool       // the lease has ended
+	// denied is set when Held returned false although the lease has not ended.
+	denied   atomic.Bool
+	declined atomic.Bool // see Lease.Decline
 
-	// Only Run uses the fields below.
-	epoch         uint64 // the epoch of the claim in the table; zero if provisional
-	provisional   bool   // taken in an outage, without the table: see divideByCalls
-	stopRequested bool   // done is closed
+	// stopBy is the time at which Run ends the lease, because it has asked the holder to stop. It is zero if Run has not
+	// asked. Only Run uses it.
+	stopBy time.Time
 }
 
-func (l *sharedLease) Cursor() Cursor         { return l.cursor }
-func (l *sharedLease) Ticks() <-chan struct{} { return l.ticks }
-func (l *sharedLease) Done() <-chan struct{}  { return l.done }
+// release is a Release in progress.
+type release struct {
+	cursors map[string]Cursor
+	done    chan struct{} // closed when the other instances can read the release
+}
 
-// Decline takes effect in the next round.
-func (l *sharedLease) Decline() {
-	l.shared.mu.Lock()
-	first := !l.shared.state.declinedLanes[l.lane]
-	l.shared.state.declinedLanes[l.lane] = true
-	l.shared.mu.Unlock()
-	if first {
-		l.shared.wake()
+func (l *memberLease) Cursor(lane string) Cursor { return l.cursors[lane] }
+func (l *memberLease) Resumed() <-chan struct{}  { return l.resumed }
+func (l *memberLease) Done() <-chan struct{}     { return l.done }
+
+func (l *memberLease) HasSuccessor() bool {
+	return slices.ContainsFunc(l.member.livePeers(time.Now()), func(p caller) bool { return p.Waits })
+}
+
+// Decline takes effect in the next turn.
+func (l *memberLease) Decline() {
+	if !l.declined.Swap(true) {
+		l.member.wake()
 	}
 }
 
-func (l *sharedLease) Held() bool {
+func (l *memberLease) Held() bool {
 	if l.revoked.Load() {
 		return false
 	}
-	now := l.shared.now()
-	if l.shared.grace.Load().permits(now, l.shared.cfg.Connected()) && !l.stuck(now) {
+	if l.member.permitted() {
 		return true
 	}
-	l.denied.Store(true)
-	l.shared.wake() // Run's next round sends a tick if Held returns true again
+	if !l.denied.Swap(true) {
+		l.member.wake() // so that the next turn renews the claim
+	}
 	return false
 }
 
-// Release passes the release to Run, and waits until the other instances can read that the lane is free. It returns
-// immediately if the lease has ended.
-func (l *sharedLease) Release(ctx context.Context, cursor Cursor) error {
-	s, r := l.shared, &release{lease: l, cursor: cursor, done: make(chan struct{})}
-	s.mu.Lock()
-	if s.state.leases[l.lane] != l {
-		s.mu.Unlock()
+// Release passes the release to Run, and waits until the other instances can read it. It returns immediately if the
+// lease has ended.
+func (l *memberLease) Release(ctx context.Context, cursors map[string]Cursor) error {
+	m, r := l.member, &release{cursors: cursors, done: make(chan struct{})}
+	m.mu.Lock()
+	if m.state.lease != l {
+		m.mu.Unlock()
 		return nil
 	}
-	select {
-	case <-l.done:
-	default:
-		s.state.leaving = true // Run did not ask for the release, so this instance is stopping
-	}
-	s.state.releases = append(s.state.releases, r)
-	s.mu.Unlock()
-	s.wake()
+	m.state.release = r
+	m.mu.Unlock()
+	m.wake()
 	select {
 	case <-r.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("announce that %s is free: %w; other instances take over within seconds", l.lane, ctx.Err())
+		return fmt.Errorf("announce that this instance is not active any more: %w; another one takes over within seconds",
+			ctx.Err())
 	}
 }
 
-// stuck reports whether a tick has been in the channel for livenessTimeout.
-func (l *sharedLease) stuck(now instant) bool {
-	if len(l.ticks) == 0 {
-		return false
-	}
-	sentAt := l.tickSentAt.Load()
-	return sentAt != nil && sentAt.elapsed(now) >= livenessTimeout
-}
-
-// tick sends the worker a tick, unless the last tick is still in the channel.
-func (l *sharedLease) tick(now instant) {
-	if len(l.ticks) > 0 {
-		return
-	}
-	l.tickSentAt.Store(&now)
-	l.ticks <- struct{}{} // does not block: the channel is empty, and only Run sends
-}
-
-// requestStop asks the worker to stop.
-func (l *sharedLease) requestStop() {
-	if !l.stopRequested {
-		l.stopRequested = true
+// requestStop asks the holder to stop.
+func (l *memberLease) requestStop(by time.Time) {
+	if l.stopBy.IsZero() {
+		l.stopBy = by
 		close(l.done)
+	}
+}
+
+// resume tells the holder that Held may return true again.
+func (l *memberLease) resume() {
+	select {
+	case l.resumed <- struct{}{}:
+	default:
 	}
 }

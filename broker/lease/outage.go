@@ -3,130 +3,114 @@ package lease
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// handleFailure handles a failed round. A round that fails before the grace ends extends the grace: while the writes of
-// this instance fail, the writes of other instances usually also fail. If only this instance has lost the stream, a
-// lane may have two owners, which is better than no owner.
-func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
-	if s.outage.start.IsZero() {
-		s.outage.start = sent
+// fail handles a failed turn. A turn of the active instance that fails before the grace ends extends the grace: while
+// the writes of this instance fail, those of other instances usually also fail. If only this instance has lost the
+// stream, two instances may act, which is better than none.
+func (m *Member) fail(ctx context.Context, sent time.Time, err error, peers []caller, frozen bool) {
+	if m.outage.start.IsZero() {
+		m.outage.start = sent
 	}
-	g := s.grace.Load()
-	switch {
-	case errors.Is(err, errConflict): // the beat was stored, so the grace is renewed; only the table was not written
-	case errors.Is(err, errFull) && s.readTable(ctx, false) == nil && s.view.hasTable:
-		s.view.liveness.recordFailure()
-		// The leader refuses all writes, so the table that was just read is the latest.
-		s.reconcile(sent)
-	default:
-		s.view.liveness.recordFailure()
-		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the table.
-		if g.permits(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
-			s.grace.Store(&grace{beatSentAt: g.beatSentAt, attemptStart: new(s.at(sent))})
+	if !errors.Is(err, errFull) { // a full stream can be read, and the calls of the active instance show that it is alive
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded):
+			m.view.blindFrom = time.Time{}
+		case m.view.blindFrom.IsZero():
+			m.view.blindFrom = m.view.readStart
 		}
+		m.view.readStart = time.Time{}
+	}
+	g := m.grace.Load()
+	switch {
+	case errors.Is(err, errFull) && m.isActive() && m.read(ctx, peers) == nil && m.isActive():
+		m.extendGrace(&grace{beatSentAt: m.at(sent)}) // the leader refuses all writes, so the claim is the latest one
+	case frozen: // others may write
+	case g.permits(m.now(), m.lostAt.Load()):
+		m.grace.Store(&grace{beatSentAt: g.beatSentAt, attemptStart: new(m.at(sent))})
 	}
 	now := time.Now()
-	s.ask(now)
-	duration := now.Sub(s.outage.start)
-	if duration >= livenessTimeout {
-		s.mu.Lock()
-		releases := slices.Clone(s.state.releases)
-		s.mu.Unlock()
-		s.endReleased(releases) // the other instances learn from calls that the lanes are free
+	duration := now.Sub(m.outage.start)
+	m.mu.Lock()
+	if m.state.release != nil && (duration >= livenessTimeout || m.state.lease != nil && m.state.lease.epoch == 0) {
+		m.endRelease() // the other instances learn from calls that this instance does not act
 	}
+	m.mu.Unlock()
 	// A leader that reports "no room" was elected, so there is no need to wait for an election.
-	if duration >= outageTimeout || errors.Is(err, errFull) && duration >= livenessTimeout {
-		s.divideByCalls(now)
+	if !frozen && (duration >= outageTimeout || errors.Is(err, errFull) && duration >= livenessTimeout) {
+		m.chooseByCalls(now, peers)
 	}
-	s.recreate(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) { // without an answer, nothing shows that the stream is missing
+		m.recreate(ctx)
+	}
+}
+
+// isFrozen reports whether the server answers nothing on the connection, although the connection counts as up. Err is
+// the error of a request.
+func (m *Member) isFrozen(ctx context.Context, err error) bool {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return errors.Is(m.store.conn.FlushWithContext(ctx), context.DeadlineExceeded)
 }
 
 // recreate creates the stream if the stream is missing and this instance may create it.
-func (s *Shared) recreate(ctx context.Context) {
-	if s.cfg.Create == nil || ctx.Err() != nil || !s.store.conn.IsConnected() {
+func (m *Member) recreate(ctx context.Context) {
+	if m.cfg.Create == nil || ctx.Err() != nil {
 		return
 	}
-	if _, err := s.store.api.Last(ctx, s.store.Stream, s.store.Table); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := m.store.api.Last(ctx, m.store.Stream, m.store.Claim); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return
 	}
-	if err := s.cfg.Create(ctx); err != nil {
-		s.log.Warn("cannot create the stream of the lanes' owners", "stream", s.store.Stream, "err", err)
+	if err := m.cfg.Create(ctx); err != nil {
+		m.log.Warn("cannot create the stream of the active instance's claim", "stream", m.store.Stream, "err", err)
 		return
 	}
-	s.log.Warn("the stream of the lanes' owners was missing; created it again", "stream", s.store.Stream)
+	m.log.Warn("the stream of the active instance's claim was missing; created it again", "stream", m.store.Stream)
 }
 
-// divideByCalls divides the lanes without the stream. Every instance keeps the lanes that only its own calls list. A
-// lane that no call lists goes to one of the instances whose calls arrive, by the usual shares. Two instances that do
-// not receive each other's calls may own the same lanes, which is better than lanes without an owner.
-func (s *Shared) divideByCalls(now time.Time) {
-	t := s.tableFromCalls(now)
-	share := shares(t, s.cfg.MaxOwners)
-	if _, ok := s.outage.logLimit.Allow(alertInterval); ok {
-		s.log.Error("the stream of the lanes' owners is unusable; instances divide the lanes by direct messages, and "+
+// chooseByCalls chooses the active instance without the stream. An instance that acts continues. If no instance whose
+// calls arrive acts, the best stand-by takes over. Two instances that do not receive each other's calls may both act,
+// which is better than none.
+func (m *Member) chooseByCalls(now time.Time, peers []caller) {
+	acting := ""
+	for _, p := range peers {
+		if p.Acts {
+			acting = p.ID
+		}
+	}
+	if _, ok := m.outage.logLimit.Allow(alertInterval); ok {
+		m.log.Error("the stream of the active instance's claim is unusable; instances choose by direct messages, and "+
 			"messages may be delivered twice, under one id, until the stream is usable",
-			"stream", s.store.Stream, "since", s.outage.start.UTC(), "instances", len(t.Instances))
+			"stream", m.store.Stream, "since", m.outage.start.UTC(), "instances", len(peers)+1)
 	}
-	s.grace.Store(&grace{beatSentAt: s.at(now)})
-	var callbacks []func()
-	s.mu.Lock()
-	for lane, l := range s.state.leases {
-		if owner := t.Lanes[lane].Instance; owner != s.self.id {
-			s.log.Warn("another instance claims a lane of this instance; this instance gave up the lane",
-				"stream", lane, "instance", owner)
-			s.revoke(l)
-			continue
-		}
-		l.denied.Store(false)
-		l.tick(s.at(now))
+	m.mu.Lock()
+	var callback func()
+	granted := false
+	switch w := m.state.waiter; {
+	case m.state.lease != nil:
+		acting = m.self.ID
+	case w == nil, m.logState.olderExists:
+	case acting != "":
+		callback = w.onStandby
+	case m.isBest(peers):
+		m.grant(0)
+		granted, acting = true, m.self.ID
 	}
-	for lane, w := range s.state.waiters {
-		switch owner := t.Lanes[lane].Instance; {
-		case owner != "":
-			callbacks = append(callbacks, w.onStandby)
-		case share[lane] == s.self.id && !s.state.leaving:
-			l := s.newLease(lane, w)
-			l.provisional, l.epoch = true, 0
-		}
-	}
-	s.mu.Unlock()
-	for _, callback := range callbacks {
+	m.state.active = acting
+	m.mu.Unlock()
+	if callback != nil {
 		callback()
 	}
-}
-
-// tableFromCalls returns a table of this instance and of the instances whose calls arrive, with the lanes that they
-// report. If two instances claim a lane, the claim with the higher epoch wins or, with equal epochs, that of the lower
-// id.
-func (s *Shared) tableFromCalls(now time.Time) Table {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, epochs := Table{}.clone(), make(map[string]uint64)
-	enter := func(id string, lanes []string) {
-		t.Instances[id] = Instance{Joined: s.view.table.Instances[id].Joined, Lanes: lanes}
+	if acting == m.self.ID {
+		m.extendGrace(&grace{beatSentAt: m.at(now)})
 	}
-	claim := func(id, lane string, epoch uint64) {
-		owner, ownerEpoch := t.Lanes[lane].Instance, epochs[lane]
-		if owner == "" || epoch > ownerEpoch || epoch == ownerEpoch && id < owner {
-			t.Lanes[lane], epochs[lane] = Claim{Instance: id}, epoch
-		}
+	if granted {
+		m.call(call{})
 	}
-	enter(s.self.id, s.eligibleLanes())
-	for lane, l := range s.state.leases {
-		claim(s.self.id, lane, l.epoch)
-	}
-	for id, c := range s.state.calls {
-		if now.Sub(c.at) < livenessTimeout {
-			enter(id, c.EligibleLanes)
-			for lane, epoch := range c.OwnedLanes {
-				claim(id, lane, epoch)
-			}
-		}
-	}
-	return t
 }

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -19,23 +18,19 @@ const storeTimeout = 2 * time.Second
 
 // Subjects are the stream and the subjects that the instances share.
 type Subjects struct {
-	Stream string // stores the last message of each subject
-	All    string // the stream's subject, with a wildcard
-	Table  string // subject of the table
-	Beat   string // prefix of the counters' subjects; the id of the instance follows
-	Call   string // subject of calls, which no stream stores
+	Stream string // stores the last message of Claim
+	Claim  string // subject of the claim
+	// Calls is the beginning of subjects that no stream stores. On Calls+"all" the instances call each other. On Calls+id
+	// each instance has a subscription, which shows that its connection is open.
+	Calls string
 }
 
-// store is the stream that the instances share. All reads go to its leader: a replica that lags shows old counters.
+// store is the stream that the instances share. All reads go to its leader: a replica that lags shows old claims.
 type store struct {
 	conn *nats.Conn
 	api  jsapi.Client
-	keys *message.Keys // see SharedConfig
+	keys *message.Keys // see Config.Keys
 	Subjects
-}
-
-func (s store) put(ctx context.Context, subject string, body []byte) (uint64, error) {
-	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
 
 // swap stores a message if the last message of the subject has the given sequence, or returns errConflict. The sequence
@@ -73,17 +68,22 @@ func (s store) lastMessage(ctx context.Context, subject string) (m jsapi.Message
 	return m, s.trusts(subject, m.Data, header), nil
 }
 
-// checkFresh returns errStale if the server that answers has no message with this sequence or a higher one.
-func (s store) checkFresh(ctx context.Context, sequence uint64) error {
-	_, err := s.api.Next(ctx, s.Stream, sequence, s.All)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return errStale
+// unused reports whether the stream has never stored a message.
+func (s store) unused(ctx context.Context) (bool, error) {
+	var info struct {
+		State struct {
+			LastSequence uint64 `json:"last_seq"`
+		} `json:"state"`
 	}
-	return err
+	err := s.api.Ask(ctx, "STREAM.INFO."+s.Stream, struct{}{}, &info)
+	return info.State.LastSequence == 0, err
 }
 
+// call returns the subject of calls.
+func (s store) call() string { return s.Calls + "all" }
+
 func (s store) send(body []byte) error {
-	m := &nats.Msg{Subject: s.Call, Data: body, Header: nats.Header{}}
+	m := &nats.Msg{Subject: s.call(), Data: body, Header: nats.Header{}}
 	s.seal(m)
 	return s.conn.PublishMsg(m)
 }
@@ -95,9 +95,8 @@ func (s store) seal(m *nats.Msg) {
 	}
 }
 
-// trusts reports whether a message has a valid seal, or needs none: without keys no message needs a seal, and under
-// message.TrustLegacy a message of an older broker may need none.
+// trusts reports whether a message has a valid seal. Without keys, no message needs one.
 func (s store) trusts(subject string, body []byte, header nats.Header) bool {
 	note := message.Note{Subject: subject, Body: body, Seal: header.Get(message.HeaderSeal)}
-	return s.keys.Trusts(note, message.TrustLegacy)
+	return s.keys.Trusts(note)
 }

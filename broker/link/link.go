@@ -49,7 +49,7 @@ type state struct {
 	up   atomic.Bool
 }
 
-// States are the recorded states of three of the connections.
+// States are the recorded states of three of the connections. The state of the control connection only wakes the loops.
 type States struct{ write, deliver, control state }
 
 // NewStates returns the states. Before Refresh or Watch, each connection counts as down.
@@ -58,9 +58,6 @@ func NewStates(l Links) *States {
 		write: state{conn: l.Write}, deliver: state{conn: l.Deliver}, control: state{conn: l.Control},
 	}
 }
-
-// ControlUp reports whether the control connection is up.
-func (l *States) ControlUp() bool { return l.control.up.Load() }
 
 func (l *States) states() []*state { return []*state{&l.write, &l.deliver, &l.control} }
 

@@ -11,45 +11,45 @@ import (
 )
 
 const (
-	// maxAge is the age up to which a refusal counts as recent. A broker repeats a necessary request within seconds. So an
-	// older refusal no longer matters.
+	// maxAge is the age up to which a denial counts as recent. A broker repeats a necessary request within seconds. So
+	// an older denial no longer matters.
 	maxAge = 2 * time.Minute
-	// maxRefusals is the maximum number of refusals in memory. The oldest refusal is dropped first.
-	maxRefusals = 32
+	// maxDenials is the maximum number of denials in memory. The oldest denial is dropped first.
+	maxDenials = 32
 )
 
-// A Refusal is a permission that the server denied to a connection.
-type Refusal struct {
+// A Denial is a permission that the server denied to a connection.
+type Denial struct {
 	Link  string    `json:"link"`  // "read", "write", "deliver" or "control"
 	Right string    `json:"right"` // the denied operation in the server's words: Publish to delaysys.owners.table
 	At    time.Time `json:"at"`    // time of the last denial
 }
 
-// Refusals holds the permissions that the server denied recently. The zero value is empty and ready to use. It is safe
+// Denials holds the permissions that the server denied recently. The zero value is empty and ready to use. It is safe
 // for concurrent use.
-type Refusals struct {
+type Denials struct {
 	mu   sync.Mutex // guards list
-	list []Refusal  // the newest last
+	list []Denial   // the newest last
 }
 
-// Note records an asynchronous error of a connection if the error is a refusal. It ignores any other error.
-func (r *Refusals) Note(link string, now time.Time, err error) {
+// Note records an asynchronous error of a connection if the error is a denial. It ignores any other error.
+func (r *Denials) Note(link string, now time.Time, err error) {
 	right, ok := jsapi.RefusedOperation(err)
 	if !ok {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.list = slices.DeleteFunc(r.list, func(a Refusal) bool { return a.Link == link && a.Right == right })
-	r.list = append(r.list, Refusal{link, right, now})
-	r.list = r.list[max(0, len(r.list)-maxRefusals):]
+	r.list = slices.DeleteFunc(r.list, func(a Denial) bool { return a.Link == link && a.Right == right })
+	r.list = append(r.list, Denial{link, right, now})
+	r.list = r.list[max(0, len(r.list)-maxDenials):]
 }
 
-// Recent returns the refusals of the last two minutes, the newest last.
-func (r *Refusals) Recent(now time.Time) []Refusal {
+// Recent returns the denials of the last two minutes, the newest last.
+func (r *Denials) Recent(now time.Time) []Denial {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.list), func(a Refusal) bool { return now.Sub(a.At) > maxAge })
+	return slices.DeleteFunc(slices.Clone(r.list), func(a Denial) bool { return now.Sub(a.At) > maxAge })
 }
 
 // Each calls f once for each connection. If several fields have the same connection, Each passes the first of these

@@ -97,7 +97,7 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 		WithDeferral(late, strings.Repeat("d", 999))
 	r.Hop, r.Attempts, r.AllowedRefusals = 1<<62, 1<<62, 1<<62
 	seal := func(h message.Header) message.Header {
-		keysOf(secretOne).SealMessage("delaysys.x", h, nil, at)
+		keysOf(secretOne).SealMessage("delaysys.x", h, nil)
 		return h
 	}
 	if got := len(encode(t, seal(r.HopHeader()))) - len(b); got > reserve {

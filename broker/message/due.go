@@ -1,6 +1,9 @@
 package message
 
 import (
+	"cmp"
+	"hash/fnv"
+	"io"
 	"strings"
 	"time"
 
@@ -48,6 +51,43 @@ func (p Policy) due(in Incoming, addr Address, b Block) (time.Time, *Problem) {
 		}
 	}
 	return due, p.CheckDelay(accepted, due)
+}
+
+// spread returns the due time with Delay-Spread: the requested one, and a part of the spread. The client's Nats-Msg-Id
+// or the key and the target of a timer decide the part, or else the id of the message. So every instance computes the
+// same due time, and a timer that is set again keeps its part.
+func (p Policy) spread(r Request, due time.Time, b Block) (time.Time, *Problem) {
+	value, problem := b.Value(HeaderSpread)
+	if problem != nil || b.Delay[HeaderSpread] == nil {
+		return due, problem
+	}
+	limit, err := levels.ParseDuration(value)
+	if err != nil {
+		return due, Problemf(BadOption, "Delay-Spread: %v", err)
+	}
+	latest := due.Add(limit)
+	if problem := p.CheckDelay(r.Accepted, latest); problem != nil {
+		return due, Problemf(TooFar, "with Delay-Spread %s, %s", Excerpt(value), problem.Sentence)
+	}
+	if !writable(latest) {
+		return due, Problemf(TooFar, "with Delay-Spread %s, due after the year 9999: leave it out", Excerpt(value))
+	}
+	decisive := cmp.Or(r.MsgID, r.ID)
+	if p.Names.Parse(r.Subject).Form == FormTimer {
+		decisive = r.Subject
+	}
+	return due.Add(PartOf(limit, decisive)), nil
+}
+
+// PartOf returns a part of a duration, in whole milliseconds. It depends only on the id. The parts for many ids are
+// spread evenly.
+func PartOf(limit time.Duration, id string) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, id) // a hash's Write never fails
+	return time.Duration(h.Sum64() % uint64(limit)).Truncate(time.Millisecond)
 }
 
 // CheckDelay returns a problem if the delay from start to due exceeds MaxDelay.

@@ -13,18 +13,15 @@ type HeaderEdit struct {
 	Set  Header   `json:"set,omitempty"`  // headers to set; the values replace all earlier values of the header
 }
 
-// editableHeaders are the request headers that an operator may set on a dead letter. All but HeaderUntil may be
-// dropped.
-var editableHeaders = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts, HeaderRateKey}
-
-// optionCopiers has a function for each editable header except HeaderUntil. The function copies the value of the header
-// between requests.
-var optionCopiers = map[string]func(dst *Request, src Request){
-	HeaderExpires:     func(dst *Request, src Request) { dst.Expires = src.Expires },
-	HeaderDeliver:     func(dst *Request, src Request) { dst.Mode = src.Mode },
-	HeaderTTL:         func(dst *Request, src Request) { dst.TTL = src.TTL },
-	HeaderMaxAttempts: func(dst *Request, src Request) { dst.MaxAttempts = src.MaxAttempts },
-	HeaderRateKey:     func(dst *Request, src Request) { dst.RateKey = src.RateKey },
+// editable returns the names of the request headers that an operator may set on a dead letter. All but HeaderUntil may
+// be dropped.
+func editable() (names []string) {
+	for i := range table {
+		if table[i].edit {
+			names = append(names, table[i].name)
+		}
+	}
+	return names
 }
 
 // Edit returns a dead letter with changed headers. If Edit returns a problem, the letter may have only a part of the
@@ -73,9 +70,9 @@ func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem
 // has lost the misspelt headers of its request, and an operator may drop them anyway.
 func checkEdit(name string) *Problem {
 	canonical := CanonicalName(name)
-	if canonical != "" && !slices.Contains(editableHeaders, canonical) || isReserved(plainName(name)) {
+	if canonical != "" && !slices.Contains(editable(), canonical) || isReserved(plainName(name)) {
 		return Problemf(BadOption, "the header %s is reserved: of the headers that begin with Delay- or Nats-, an operator "+
-			"may change only %s", Excerpt(name), strings.Join(editableHeaders, ", "))
+			"may change only %s", Excerpt(name), strings.Join(editable(), ", "))
 	}
 	return nil
 }
@@ -85,11 +82,8 @@ func (l *Letter) drop(name string) *Problem {
 	if canonical == HeaderUntil {
 		return Problemf(BadOption, "Delay-Until cannot be dropped: set another time, or deliver the message immediately")
 	}
-	if copyOption := optionCopiers[canonical]; copyOption != nil {
-		copyOption(&l.Request, Request{})
-	} else {
-		l.dropUser(name)
-	}
+	l.Request = l.withOptions(Request{}, canonical)
+	l.dropUser(name)
 	return nil
 }
 
@@ -118,17 +112,10 @@ func (p Policy) editOptions(l *Letter, b Block, now time.Time) *Problem {
 	if base.Due.Before(now) {
 		base.Due = now
 	}
-	edited, problem := base.options(b)
-	if problem == nil {
-		edited.MaxAttempts, problem = p.maxAttempts(l.Target, b)
-	}
+	edited, problem := p.readOptions(base, b)
 	if problem != nil {
 		return problem
 	}
-	for header, copyOption := range optionCopiers {
-		if b.Delay[header] != nil {
-			copyOption(&l.Request, edited)
-		}
-	}
+	l.Request = l.withOptions(edited, slices.Collect(maps.Keys(b.Delay))...)
 	return nil
 }

@@ -26,21 +26,6 @@ func (f *Fields) Text(name string) string {
 	return v
 }
 
-// checked returns the value of a header, or "" if it is missing. It refuses a value for which valid returns false.
-func (f *Fields) checked(name string, valid func(v string) bool) string {
-	v := f.Text(name)
-	if !valid(v) {
-		f.Refuse(name, Excerpt(v))
-	}
-	return v
-}
-
-// Token returns the value of a header, or "" if the header is missing. It refuses a value of more than 32 bytes.
-func (f *Fields) Token(name string) string {
-	const maxToken = 32 // bytes
-	return f.checked(name, func(v string) bool { return len(v) <= maxToken })
-}
-
 // Moment parses a time. It returns the zero time if the header is missing and not required.
 func (f *Fields) Moment(name string, required bool) time.Time {
 	v := f.Text(name)
@@ -54,8 +39,8 @@ func (f *Fields) Moment(name string, required bool) time.Time {
 	return t
 }
 
-// Count parses a number of at least one. It returns zero if the header is missing and not required.
-func (f *Fields) Count(name string, required bool) int {
+// count parses a number of at least one. It returns zero if the header is missing and not required.
+func (f *Fields) count(name string, required bool) int {
 	v := f.Text(name)
 	if v == "" && !required {
 		return 0
@@ -67,8 +52,8 @@ func (f *Fields) Count(name string, required bool) int {
 	return n
 }
 
-// Sequence parses the sequence of a message in a stream. It returns zero if the header is missing.
-func (f *Fields) Sequence(name string) uint64 {
+// sequence parses the sequence of a message in a stream. It returns zero if the header is missing.
+func (f *Fields) sequence(name string) uint64 {
 	v := f.Text(name)
 	if v == "" {
 		return 0
@@ -94,8 +79,8 @@ func Put(h Header, key, value string) {
 	}
 }
 
-// PutCount writes a number if it is greater than zero.
-func PutCount(h Header, key string, n int) {
+// putCount writes a number if it is greater than zero.
+func putCount(h Header, key string, n int) {
 	if n > 0 {
 		h[key] = []string{strconv.Itoa(n)}
 	}

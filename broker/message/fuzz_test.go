@@ -64,6 +64,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add([]byte("NATS/1.0 503 No Responders\r\n\r\n"), uint8(1))
 	f.Add([]byte("NATS/1.0\nA:\nA:\nDelay-TTL:1w\nDelay-Expires: 9999-12-31T23:59:59-23:59\n\n"), uint8(2))
 	f.Add([]byte(block("Delay-Target: orders.x\u00a0", "Delay-Deliver: Core", "Delay-Until: ")), uint8(3))
+	f.Add([]byte(block("Delay-Spread: 106751d", "Delay-Expires: 1s", "Nats-Msg-Id: \xff")), uint8(4))
 	p := policy
 	p.HeaderTargets = []string{">"}
 	f.Fuzz(func(t *testing.T, block []byte, choice uint8) {
@@ -111,7 +112,7 @@ var (
 	rfc3339 = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}` +
 		`(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`)
 	seconds = regexp.MustCompile(`^[0-9]{1,11}$`)
-	millis  = regexp.MustCompile(`^[0-9]{12,14}$`)
+	millis  = regexp.MustCompile(`^[0-9]{13,14}$`)
 )
 
 // naiveTime parses a time without optimizations. It returns false if the text is not a time.
@@ -138,7 +139,7 @@ func FuzzTime(f *testing.F) {
 		"2026-11-20T10:00:00Z", "2026-11-20T10:00:00.5+01:00", "2026-11-20T10:00:00,5Z", "2026-11-20T1:00:00Z",
 		"2026-11-20T10:00:60Z", "1732060800", "1732060800123", "9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+00:01",
 		"0001-01-01T00:00:00Z", "-1", "", "2026-11-20T10:00:00", "2026-11-20T10:00:00.1234567890Z",
-		"2026-11-20T10:00:00+24:00", "99999999999999", "00000000000000000", "1e9",
+		"2026-11-20T10:00:00+24:00", "601732060800", "99999999999999", "00000000000000000", "1e9",
 	} {
 		f.Add(s)
 	}

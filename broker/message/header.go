@@ -13,6 +13,7 @@ type Header = map[string][]string
 const (
 	HeaderUntil   = "Delay-Until"   // due time, in a form of ParseTime
 	HeaderFor     = "Delay-For"     // duration; on named timers only
+	HeaderSpread  = "Delay-Spread"  // duration: the message is due later by a part of it
 	HeaderExpires = "Delay-Expires" // the latest time of delivery: a duration after the due time, or a time
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
@@ -35,6 +36,8 @@ const (
 	HeaderLast   = "Delay-Last"          // a time: no round is planned after it
 	HeaderMissed = "Delay-Missed-Rounds" // skip, one or all
 	HeaderOwner  = "Delay-Owner"         // the person or team responsible for the series
+
+	HeaderPauseAfter = "Delay-Pause-After" // number of dead letters in a row that pause the series
 )
 
 // State headers: a broker writes them for consumers and for other brokers.
@@ -56,17 +59,21 @@ const (
 	HeaderPaced        = "Delay-Paced"    // the send time that a broker reserved under a rate, and that broker
 	HeaderReleased     = "Delay-Released" // the resumed pause in whose lane the message waited
 
-	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops the
-	// ones that it does not know.
+	// Between lanes only, and only for people: no decision depends on these headers.
 	HeaderLastError = "Delay-Last-Error"       // reason of the last refusal
 	HeaderDeferred  = "Delay-Deferred"         // reason of a deferral, which is a wait without a refusal
 	HeaderAllowed   = "Delay-Attempts-Allowed" // maximum number of refusals
+	// HeaderRefusals has the times and reasons of the refusals before the last one. Dead letters have it, too.
+	HeaderRefusals = "Delay-Refusals"
+
+	// In the state of a series' pending round: see Origin.
+	HeaderFailures    = "Delay-Failures"
+	HeaderFailedRound = "Delay-Failed-Round"
 
 	// On named timers and their markers, the placeholders in the levels: see package entry.
-	HeaderFired     = "Delay-Fired"      // "<generation> <instance>"
-	HeaderOver      = "Delay-Over"       // "<generation> <outcome>"
-	HeaderTimer     = "Delay-Timer"      // the key, on a marker
-	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body, on a marker
+	HeaderFired = "Delay-Fired" // "<generation> <instance>"
+	HeaderOver  = "Delay-Over"  // "<generation> <outcome>"
+	HeaderTimer = "Delay-Timer" // on a marker: "<bytes of the body> <run: see entry.Marker> <key>"
 
 	// On the entry that is the firing of one round and the set of the next round: see package entry.
 	HeaderFirst    = "Delay-First"     // the planned time of the first round
@@ -79,6 +86,7 @@ const (
 	HeaderScheduleNext = "Delay-Schedule-Next" // "purge", or when the schedule fires again; also at the target
 	HeaderRollup       = "Delay-Rollup"        // becomes Nats-Rollup at the target: "sub"
 
+	HeaderState   = "Delay-State"   // the state of a message between lanes: see State
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote the message: see Keys
 	HeaderSubject = "Delay-Subject" // the subject of the message's first publish, escaped, at most 256 bytes
 
@@ -97,20 +105,9 @@ const (
 	HeaderExpected = "Nats-Expected-Last-Subject-Sequence"
 )
 
-// Format is the newest format of the messages that this broker writes. A broker leaves a message with a newer format in
-// its lane, until a newer broker owns the lane.
-//
-//	1  a message without a seal, or with a seal that an older broker may ignore during an upgrade
-//	2  a message that requires its seal
-//	3  a marker of a named timer, or an entry of the timers' stream
-//	4  a marker or an entry of a recurring timer, or of a schedule
-const (
-	Format       = 4
-	formatBasic  = 1
-	formatSealed = 2
-	FormatTimers = 3
-	FormatSeries = 4
-)
+// Format is the format of the messages that this broker writes, and the newest that it reads. A broker leaves a message
+// of a newer format in its lane, for an instance that can read it.
+const Format = 1
 
 // Bounds of the headers that the broker passes on, including the client's Nats-Msg-Id. The broker adds less than 2 KiB
 // of headers, and at most two bytes to each line. So a message grows by less than the 4 KiB of max_payload that the
@@ -119,33 +116,6 @@ const (
 	maxHeaderLines = 64
 	maxHeaderBytes = 8 << 10
 )
-
-// timerHeaders are the request headers that only a named timer may have, without Delay-For, which Policy.due checks.
-var timerHeaders = []string{
-	HeaderCancel, HeaderWord, HeaderMaxWait,
-	HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderMissed, HeaderLast, HeaderOwner,
-}
-
-// canonicalNames maps the known Delay-* names, in canonical spelling and in lower case, to the canonical spelling.
-var canonicalNames = func() map[string]string {
-	m := make(map[string]string)
-	for _, name := range []string{
-		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
-		HeaderRateKey,
-		HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderLast, HeaderMissed, HeaderOwner,
-		HeaderSeries, HeaderRound, HeaderFirst, HeaderPlanned, HeaderNext, HeaderNextWait,
-		HeaderCancel, HeaderWord, HeaderMaxWait, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
-		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
-		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
-		HeaderReleased,
-		HeaderLastError, HeaderDeferred, HeaderAllowed,
-		HeaderErrorCode, HeaderError, HeaderSubject, HeaderSeal,
-		HeaderScheduler, HeaderScheduleNext, HeaderRollup,
-	} {
-		m[name], m[strings.ToLower(name)] = name, name
-	}
-	return m
-}()
 
 // IsBrokerHeader reports whether the broker parses a header, and does not pass it on. The name is in canonical
 // spelling.

@@ -16,7 +16,7 @@ type Letter struct {
 // DoubtLetter returns a problem unless a broker wrote the dead letter. It also returns a problem for a letter with the
 // code BadInternal: a broker wrote this letter, but perhaps not the message in it.
 func (p Policy) DoubtLetter(in Incoming) *Problem {
-	if problem := p.Keys.DoubtMessage(in); problem != nil {
+	if problem := p.Keys.Doubt(in); problem != nil {
 		return problem
 	}
 	if code, _, _ := p.Names.ParseDead(in.Subject); code == BadInternal {
@@ -42,10 +42,9 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	s, problem := SplitHeader(in.Header, true)
 	l.User = s.User
 	f := Fields{Block: s, Problem: problem}
-	f.parseLetterState(&l.Request)
-	l.Hop = f.Count(HeaderHop, Optional)
+	l.Request = f.readLetter(l.Request)
 	l.Sentence = f.Text(HeaderError)
-	if format := f.Count(HeaderFormat, Optional); format > Format {
+	if format := f.count(HeaderFormat, Optional); format > Format {
 		return l, Problemf(NewerFormat, "format %d is newer than this program's %d", format, Format)
 	}
 	return l, f.Problem
@@ -66,12 +65,22 @@ func (l Letter) DueKnown() bool {
 	return false
 }
 
+// Refusals returns the refusals of the message, the oldest first. The reason of the last one is the letter's sentence.
+func (l Letter) Refusals() []Refusal {
+	all := l.Request.Refusals()
+	if n := len(all); n > 0 {
+		all[n-1].Reason = l.Sentence
+	}
+	return all
+}
+
 // ResentHeader returns the header with which the message goes back into a lane. The number of attempts is zero again.
 // The Nats-Msg-Id depends only on the letter and the target, so the stream stores repeated resends within the duplicate
 // window only once. No hop has such an id, so if the stream reports a duplicate, the letter was resent before.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
 	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Reservation = 0, time.Time{}, time.Time{}, time.Time{}, ""
+	r.EarlierRefusals = ""
 	h := r.HopHeader()
 	Put(h, HeaderNatsMsgID, r.NatsMsgID(r.Hop+1)+"/resent/"+r.Target)
 	return h

@@ -1,6 +1,8 @@
 package message_test
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,7 @@ func TestLetterRoundTrip(t *testing.T) {
 		}
 		want := r
 		want.Hop, want.Attempts, want.FirstFailure, want.LastFailure = r.Hop+1, 0, time.Time{}, time.Time{}
+		want.EarlierRefusals = ""
 		checkSame(t, what+", resent", again, want)
 		if again.DeadMsgID() == r.DeadMsgID() {
 			t.Errorf("%s: the next dead letter would have the id %s of the first", what, r.DeadMsgID())
@@ -85,7 +88,7 @@ func TestParseLetterRefuses(t *testing.T) {
 		{"zero attempts", "Delay-Attempts", []string{"0"}, message.BadInternal, "Delay-Attempts"},
 		{"a negative hop", "Delay-Hop", []string{"-1"}, message.BadInternal, "Delay-Hop"},
 		{"an unknown mode", "Delay-Deliver", []string{"twice"}, message.BadInternal, "Delay-Deliver"},
-		{"a newer format", "Delay-Format", []string{"5"}, message.NewerFormat, "format 5"},
+		{"a newer format", "Delay-Format", []string{"2"}, message.NewerFormat, "format 2"},
 	} {
 		h := wire(t, good)
 		delete(h, tt.header)
@@ -166,4 +169,42 @@ func FuzzLetter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestRefusalsTravel: through each hop, and in its dead letter, a message has the time and the reason of each refusal.
+// Without room, the oldest ones go.
+func TestRefusalsTravel(t *testing.T) {
+	at := time.Date(2026, 11, 28, 15, 20, 1, 123e6, time.UTC)
+	r := mustParse(t, "delay.1h.orders.expire")
+	var want []message.Refusal
+	for n, reason := range []string{"no stock", "no stock", "a | b", "the service says 503"} {
+		when := at.Add(time.Duration(n) * time.Minute)
+		r = r.WithRefusal(when, when.Add(time.Minute), reason)
+		want = append(want, message.Refusal{At: when, Reason: strings.ReplaceAll(reason, "|", "/")})
+		again, problem := policy.Parse(incoming(policy.Names.Retry("1s", r.Target), wire(t, r.HopHeader())))
+		if n == 2 {
+			want[n].Reason = reason // the last one is in a header of its own
+		}
+		if got := again.Refusals(); problem != nil || !slices.Equal(got, want) {
+			t.Fatalf("after %d refusals: got %v, %v, want %v", n+1, got, problem, want)
+		}
+		want[n].Reason = strings.ReplaceAll(reason, "|", "/")
+		r = again
+	}
+	l, problem := letterOf(t, r, message.Problemf(message.Undelivered, "the service says 503"))
+	if got := l.Refusals(); problem != nil || !slices.Equal(got, want) {
+		t.Errorf("the dead letter: got %v, %v, want %v", got, problem, want)
+	}
+	for n := range 100 {
+		r = r.WithRefusal(at.Add(time.Duration(n)*time.Hour), at, strings.Repeat("é", 100)+strconv.Itoa(n))
+	}
+	again, problem := policy.Parse(incoming(policy.Names.Retry("1s", r.Target), wire(t, r.HopHeader())))
+	got := again.Refusals()
+	if problem != nil || len(got) < 4 || !got[0].At.Equal(at.Add(time.Duration(100-len(got))*time.Hour)) {
+		t.Errorf("without room: got %d refusals from %v on, %v; want the latest", len(got), got[0].At, problem)
+	}
+	forged := r
+	forged.EarlierRefusals = "2026-11-28T15:20:01Z a\nb"
+	_, problem = policy.Parse(incoming(policy.Names.Retry("1s", r.Target), forged.HopHeader()))
+	wantProblem(t, "a forged text", problem, message.BadInternal, "Delay-Refusals")
 }

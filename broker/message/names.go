@@ -96,15 +96,15 @@ func (n Names) OwnsStream(stream string) bool {
 	return err == nil
 }
 
-// OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter returns the pattern of its
-// subjects. OwnersTable returns the subject of the table of owners. The subject of an instance's counter begins with
-// OwnersBeat: see package lease. OwnersCall returns the subject of the broadcasts to all instances, which no stream
-// stores.
-func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
-func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
-func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
-func (n Names) OwnersBeat() string   { return n.sys + ".owners.beat." }
-func (n Names) OwnersCall() string   { return n.control + ".owners" }
+// OwnersStream returns the name of the stream that stores the claim of the active instance. OwnersFilter returns the
+// pattern of its subjects, and OwnersClaim the subject of the claim: see package lease. OwnersFigures
+// returns the subject of the figures of the active instance: see figures.go of package broker. OwnersCalls returns
+// the beginning of the subjects on which the instances reach each other, which no stream stores.
+func (n Names) OwnersStream() string  { return n.stream + "OWNERS" }
+func (n Names) OwnersFilter() string  { return n.sys + ".owners.>" }
+func (n Names) OwnersClaim() string   { return n.sys + ".owners.claim" }
+func (n Names) OwnersFigures() string { return n.sys + ".owners.figures" }
+func (n Names) OwnersCalls() string   { return n.control + ".owners." }
 
 // JournalStream returns the name of the journal's stream, and JournalSubject its subject: see package journal.
 func (n Names) JournalStream() string  { return n.stream + "JOURNAL" }

@@ -10,51 +10,103 @@ import (
 	"delaybroker/levels"
 )
 
-// options parses Delay-Deliver, Delay-Expires, Delay-TTL and Delay-Rate-Key.
-func (r Request) options(b Block) (Request, *Problem) {
-	deliver, problem := b.Value(HeaderDeliver)
-	if problem != nil {
-		return r, problem
+// readOptions parses the delivery options of a client's request.
+func (p Policy) readOptions(r Request, b Block) (Request, *Problem) {
+	if len(b.Delay) == 0 {
+		return r, nil
 	}
-	mode := Mode(strings.ToLower(deliver))
+	rec := &record{Request: r} // on the heap
+	for i := range table {
+		row := &table[i]
+		if row.option.parse == nil || b.Delay[row.name] == nil {
+			continue
+		}
+		value, problem := b.Value(row.name)
+		if problem == nil {
+			problem = row.option.parse(p, &rec.Request, value)
+		}
+		if problem != nil {
+			return rec.Request, problem
+		}
+	}
+	return rec.Request, nil
+}
+
+// withOptions returns the request with those of the named options that another request has.
+func (r Request) withOptions(from Request, names ...string) Request {
+	to, source := &record{Request: r}, &record{Request: from}
+	for i := range table {
+		if table[i].option.parse != nil && slices.Contains(names, table[i].name) {
+			table[i].field.copy(to, source)
+		}
+	}
+	return to.Request
+}
+
+func parseMode(_ Policy, r *Request, value string) *Problem {
+	mode := Mode(strings.ToLower(value))
 	if mode != "" && !slices.Contains(Modes(), mode) {
-		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", Excerpt(deliver))
+		return Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", Excerpt(value))
 	}
 	r.Mode = mode
-	expires, problem := b.Value(HeaderExpires)
-	if problem != nil {
-		return r, problem
-	}
-	if expires != "" {
-		if d, err := levels.ParseDuration(expires); err == nil {
-			r.Expires = r.Due.Add(d)
-		} else if r.Expires, problem = ParseTime(expires); problem != nil {
-			return r, Problemf(BadOption,
-				"Delay-Expires %s: want a duration after the due time (10m) or a time (RFC 3339 or unix milliseconds)",
-				Excerpt(expires))
-		}
-		switch {
-		case r.Expires.Before(r.Due):
-			return r, Problemf(BadOption, "Delay-Expires %s is before the due time: the message could never be delivered",
-				Excerpt(expires))
-		case !writable(r.Expires):
-			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", Excerpt(expires))
-		}
-	}
-	ttl, problem := b.Value(HeaderTTL)
-	if problem != nil {
-		return r, problem
-	}
-	if r.TTL, problem = parseTTL(ttl); problem != nil {
-		return r, problem
-	}
-	r.RateKey, problem = b.Value(HeaderRateKey)
-	if problem == nil && b.Delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
-		problem = Problemf(BadOption, "Delay-Rate-Key %s: want 1 to %d bytes of printable ASCII without spaces",
-			Excerpt(r.RateKey), maxRateKey)
-	}
-	return r, problem
+	return nil
 }
+
+func modeText(r Request) string { return string(r.Mode) }
+
+func parseExpires(_ Policy, r *Request, value string) *Problem {
+	if value == "" {
+		return nil
+	}
+	if d, err := levels.ParseDuration(value); err == nil {
+		r.Expires = r.Due.Add(d)
+	} else {
+		t, problem := ParseTime(value)
+		if problem != nil {
+			return Problemf(BadOption,
+				"Delay-Expires %s: want a duration after the due time (10m) or a time (RFC 3339 or unix milliseconds)",
+				Excerpt(value))
+		}
+		r.Expires = t
+	}
+	switch {
+	case r.Expires.Before(r.Due):
+		return Problemf(BadOption, "Delay-Expires %s is before the due time: the message could never be delivered",
+			Excerpt(value))
+	case !writable(r.Expires):
+		return Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", Excerpt(value))
+	}
+	return nil
+}
+
+func expiresText(r Request) string {
+	if r.Expires.IsZero() {
+		return ""
+	}
+	return levels.FormatDuration(r.Expires.Sub(r.Due))
+}
+
+func readTTL(_ Policy, r *Request, value string) (problem *Problem) {
+	r.TTL, problem = parseTTL(value)
+	return problem
+}
+
+func ttlText(r Request) string {
+	if r.TTL == "" || r.TTL == "never" {
+		return r.TTL
+	}
+	return r.TTL + "s"
+}
+
+func parseRateKey(_ Policy, r *Request, value string) *Problem {
+	if r.RateKey = value; !validRateKey(value) {
+		return Problemf(BadOption, "Delay-Rate-Key %s: want 1 to %d bytes of printable ASCII without spaces",
+			Excerpt(value), maxRateKey)
+	}
+	return nil
+}
+
+func rateKeyText(r Request) string { return r.RateKey }
 
 const maxRateKey = 64 // bytes
 
@@ -86,22 +138,29 @@ func validTTL(ttl string) bool {
 	return ttl == "never" || len(ttl) <= len("3153600000") && strings.Trim(ttl, "0123456789") == ""
 }
 
-// maxAttempts returns the client's limit of refusals, or zero if the client has set none. The limit must not exceed the
-// limit in the settings for the target.
-func (p Policy) maxAttempts(target string, b Block) (int, *Problem) {
-	value, problem := b.Value(HeaderMaxAttempts)
-	if problem != nil || value == "" {
-		return 0, problem
+// parseMaxAttempts parses the client's limit of refusals, which must not exceed the limit in the settings for the
+// target. Without a target, the limit is not known yet: an operator may resend the dead letter to another target.
+func parseMaxAttempts(p Policy, r *Request, value string) *Problem {
+	if r.MaxAttempts = 0; value == "" || r.Target == "" {
+		return nil
 	}
 	limit := math.MaxInt32
 	if p.Attempts != nil {
-		limit = p.Attempts(target)
+		limit = p.Attempts(r.Target)
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > limit {
-		return 0, Problemf(BadOption,
+		return Problemf(BadOption,
 			"Delay-Max-Attempts %s: want a whole number from 1 to %d, the maximum for this target (DELAY_ATTEMPTS)",
 			Excerpt(value), limit)
 	}
-	return n, nil
+	r.MaxAttempts = n
+	return nil
+}
+
+func maxAttemptsText(r Request) string {
+	if r.MaxAttempts == 0 {
+		return ""
+	}
+	return strconv.Itoa(r.MaxAttempts)
 }

@@ -2,23 +2,60 @@ package message
 
 import (
 	"encoding/binary"
+	"math"
+	"sync"
 	"time"
 )
 
-// Pack appends the encoded request to a byte slice. A lane keeps a waiting message in this form, because a Request
-// takes half a kilobyte, and each header of the client a hundred bytes more. The encoding has no version, so only the
-// process that packed a request may unpack it.
+// An encoded request is a list of fields, each the tag of its row in the table and the value. The tags rise, and a zero
+// ends the list. Fields with the value zero are missing.
+
+// records has records for packing and unpacking. The rows' functions would otherwise move each request to the heap.
+var records = sync.Pool{New: func() any { return new(record) }}
+
+// record returns the record of a request, until the caller releases it.
+func (r *Request) record() *record {
+	rec := records.Get().(*record)
+	rec.Request = *r
+	if r.origin != nil {
+		rec.Origin = *r.origin
+	}
+	return rec
+}
+
+func (rec *record) release() {
+	*rec = record{scratch: rec.scratch[:0]}
+	records.Put(rec)
+}
+
+// readFields reads the fields of a request. It returns false if the encoding is invalid.
+func (p *packed) readFields(rec *record) bool {
+	last := byte(0)
+	for len(p.rest) > 0 && !p.bad {
+		tag := p.rest[0]
+		p.rest = p.rest[1:]
+		if tag == 0 {
+			return true
+		}
+		row := rowsByTag[tag]
+		if row == nil || tag <= last {
+			return false
+		}
+		last = tag
+		row.field.unpack(p, rec)
+	}
+	return false
+}
+
+// Pack appends the encoded request to a byte slice, with the client's headers. A lane keeps a waiting message in this
+// form, because a Request takes half a kilobyte, and each header of the client a hundred bytes more.
 func (r Request) Pack(b []byte) []byte {
-	for _, s := range r.strings() {
-		b = appendString(b, *s)
+	rec := r.record()
+	for _, row := range fieldRows {
+		b = row.field.pack(b, row.tag, rec)
 	}
-	for _, t := range r.times() {
-		b = appendTime(b, *t)
-	}
-	for _, n := range r.counts() {
-		b = binary.AppendVarint(b, int64(*n))
-	}
-	b = r.Origin().pack(b)
+	rec.release()
+	b = append(b, 0)
 	for name, values := range r.User {
 		b = appendString(b, name)
 		b = binary.AppendUvarint(b, uint64(len(values)))
@@ -32,19 +69,14 @@ func (r Request) Pack(b []byte) []byte {
 // Unpack returns a request that Pack packed. The request keeps encoded in memory, because the strings of the request
 // are parts of it.
 func Unpack(encoded string) Request {
-	var r Request
-	p := packed(encoded)
-	for _, s := range r.strings() {
-		*s = p.string()
+	rec := records.Get().(*record)
+	p := packed{rest: encoded}
+	if !p.readFields(rec) {
+		panic("bug: a packed request cannot be read")
 	}
-	for _, t := range r.times() {
-		*t = p.time()
-	}
-	for _, n := range r.counts() {
-		*n = int(p.varint())
-	}
-	r = r.WithOrigin(p.origin())
-	for len(p) > 0 {
+	r := rec.Request.WithOrigin(rec.Origin)
+	rec.release()
+	for len(p.rest) > 0 {
 		name := p.string()
 		values := make([]string, p.uvarint())
 		for i := range values {
@@ -58,73 +90,29 @@ func Unpack(encoded string) Request {
 	return r
 }
 
-// The packed fields, by their kinds.
-
-func (r *Request) strings() [11]*string {
-	return [...]*string{
-		&r.ID, &r.Subject, &r.Target, (*string)(&r.Mode), &r.TTL, &r.MsgID, &r.Reservation,
-		&r.ResumedPause, &r.LastError, &r.DeferralReason, &r.RateKey,
-	}
-}
-
-func (r *Request) times() [6]*time.Time {
-	return [...]*time.Time{&r.Accepted, &r.Due, &r.Expires, &r.FirstFailure, &r.LastFailure, &r.RetryAt}
-}
-
-func (r *Request) counts() [4]*int {
-	return [...]*int{&r.MaxAttempts, &r.Hop, &r.Attempts, &r.AllowedRefusals}
-}
-
-// pack appends the origin. The first value is zero for a message without an origin, and otherwise one.
-func (o Origin) pack(b []byte) []byte {
-	if o == (Origin{}) {
-		return append(b, 0)
-	}
-	b = binary.AppendUvarint(append(b, 1), o.Series)
-	b = binary.AppendVarint(b, int64(o.Round))
-	b = appendString(appendString(b, o.Scheduler), o.ScheduleNext)
-	if o.Rollup {
-		return append(b, 1)
-	}
-	return append(b, 0)
-}
-
-func (p *packed) origin() (o Origin) {
-	if p.uvarint() == 0 {
-		return o
-	}
-	o.Series, o.Round = p.uvarint(), int(p.varint())
-	o.Scheduler, o.ScheduleNext = p.string(), p.string()
-	o.Rollup = p.uvarint() == 1
-	return o
-}
-
 func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// appendTime encodes the seconds, and the nanoseconds plus one. Two zeros encode the zero time.
-func appendTime(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return append(b, 0, 0)
-	}
-	b = binary.AppendVarint(b, t.Unix())
-	return binary.AppendUvarint(b, uint64(t.Nanosecond())+1)
+// packed is the unread rest of an encoding. After a value that cannot be read, bad is true, and all further values are
+// zero.
+type packed struct {
+	rest string
+	bad  bool
 }
-
-// packed is the unread rest of a packed request.
-type packed string
 
 func (p *packed) uvarint() uint64 {
 	var n uint64
-	for i := 0; ; i++ {
-		c := (*p)[i]
+	for i := 0; i < len(p.rest) && i < binary.MaxVarintLen64; i++ {
+		c := p.rest[i]
 		n |= uint64(c&0x7f) << (7 * i)
 		if c < 0x80 {
-			*p = (*p)[i+1:]
+			p.rest = p.rest[i+1:]
 			return n
 		}
 	}
+	p.bad, p.rest = true, ""
+	return 0
 }
 
 func (p *packed) varint() int64 {
@@ -132,17 +120,32 @@ func (p *packed) varint() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
+func (p *packed) count() int {
+	n := p.uvarint()
+	if n > math.MaxInt {
+		p.bad = true
+		return 0
+	}
+	return int(n)
+}
+
 func (p *packed) string() string {
 	n := p.uvarint()
-	s := string((*p)[:n])
-	*p = (*p)[n:]
+	if n > uint64(len(p.rest)) {
+		p.bad, p.rest = true, ""
+		return ""
+	}
+	s := p.rest[:n]
+	p.rest = p.rest[n:]
 	return s
 }
 
 func (p *packed) time() time.Time {
 	sec, nsec := p.varint(), p.uvarint()
-	if nsec == 0 {
+	t := time.Unix(sec, int64(nsec)).UTC()
+	if nsec >= uint64(time.Second) || !writable(t) {
+		p.bad = true
 		return time.Time{}
 	}
-	return time.Unix(sec, int64(nsec)-1).UTC()
+	return t
 }

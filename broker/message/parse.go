@@ -14,14 +14,11 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	if !addr.StoredByBroker() {
 		return p.parseClient(in, addr)
 	}
-	m, problem := p.ParseHop(in)
-	switch {
-	case problem != nil:
-		return m.Request, problem
-	case m.Fields.Delay[HeaderTimer] != nil:
-		return m.Request, Problemf(BadInternal, "the stored message is the marker of a named timer")
+	m, problem := p.ParseHop(in, InLane)
+	if problem == nil && m.Fields.Delay[HeaderTimer] != nil {
+		problem = Problemf(BadInternal, "the stored message is the marker of a named timer")
 	}
-	return m.Request, m.TargetProblem
+	return m.Request, cmp.Or(problem, m.TargetProblem)
 }
 
 // PartialParse is a message of which only a part has been parsed.
@@ -56,18 +53,18 @@ func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 	return m, problem
 }
 
-// ParseHop parses a message between lanes. It does not return the problem of a target that is not allowed: see
-// m.TargetProblem.
-func (p Policy) ParseHop(in Incoming) (m PartialParse, problem *Problem) {
+// ParseHop parses a message between lanes, or a marker if place is InMarker. It does not return the problem of a target
+// that is not allowed: see m.TargetProblem.
+func (p Policy) ParseHop(in Incoming, place Place) (m PartialParse, problem *Problem) {
 	m, problem = p.ParseCommon(in)
-	if doubt := p.Keys.DoubtMessage(in); doubt != nil {
+	if doubt := p.Keys.Doubt(in); doubt != nil {
 		m.Request = p.claimedRequest(m.Request, m.Fields.Block)
 		return m, doubt
 	}
 	if problem != nil {
 		return m, problem
 	}
-	m.Request, m.Fields = p.ReadState(m.Request, m.Fields.Block)
+	m.Request, m.Fields = p.ReadState(m.Request, m.Fields.Block, place)
 	return m, m.Fields.Problem
 }
 
@@ -102,15 +99,13 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 // operator may resend the dead letter to another target.
 func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, b := m.Request, m.Fields.Block
+	due, spreadProblem := p.spread(r, due, b)
 	if due.After(r.Accepted) {
 		r.Due = due
 	}
 	r.Target = target
-	r, optionProblem := r.options(b)
-	if problem == nil && optionProblem == nil {
-		r.MaxAttempts, problem = p.maxAttempts(r.Target, b)
-	}
-	return r, cmp.Or(problem, optionProblem)
+	r, optionProblem := p.readOptions(r, b)
+	return r, cmp.Or(problem, spreadProblem, optionProblem)
 }
 
 // ClientTarget returns the target of a client's message. The target is in the subject or, if HeaderTargets allows that,
@@ -141,15 +136,26 @@ func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
 // EscapeSubject converts a client's subject to a header value of at most 256 bytes.
 func EscapeSubject(s string) string { return truncateEscaped(url.PathEscape(s)) }
 
-// truncateEscaped truncates an escaped subject to 256 bytes, or to fewer bytes if it would otherwise end within an
-// escape.
+// maxEscaped is the maximum length of an escaped subject, in bytes.
+const maxEscaped = 256
+
+// UnescapeSubject returns the subject that EscapeSubject has escaped; empty if it may have been truncated.
+func UnescapeSubject(escaped string) string {
+	subject, err := url.PathUnescape(escaped)
+	if err != nil || len(escaped) > maxEscaped-len("%xx") {
+		return ""
+	}
+	return subject
+}
+
+// truncateEscaped truncates an escaped subject to maxEscaped bytes, or to fewer bytes if it would otherwise end within
+// an escape.
 func truncateEscaped(escaped string) string {
-	const maxBytes = 256
-	if len(escaped) <= maxBytes {
+	if len(escaped) <= maxEscaped {
 		return escaped
 	}
-	cut := escaped[:maxBytes]
-	if i := strings.LastIndexByte(cut, '%'); i > maxBytes-3 {
+	cut := escaped[:maxEscaped]
+	if i := strings.LastIndexByte(cut, '%'); i > maxEscaped-3 {
 		cut = cut[:i]
 	}
 	return cut

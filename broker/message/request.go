@@ -57,6 +57,7 @@ type Request struct {
 
 	// For people only: no decision depends on these fields.
 	LastError       string // reason of the last refusal
+	EarlierRefusals string // the refusals before the last one: see Refusals
 	DeferralReason  string // reason of a deferral until RetryAt; otherwise empty
 	AllowedRefusals int    // limit of Attempts, by settings and MaxAttempts, at the last move into a retry lane
 }
@@ -71,6 +72,7 @@ func (r Request) NextAttempt() time.Time {
 
 // WithRefusal returns the request after the target has refused another delivery.
 func (r Request) WithRefusal(now, retryAt time.Time, reason string) Request {
+	r.EarlierRefusals = formatRefusals(r.Refusals())
 	r.Attempts++
 	if r.FirstFailure.IsZero() {
 		r.FirstFailure = now

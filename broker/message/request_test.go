@@ -45,7 +45,6 @@ func TestClientSubjects(t *testing.T) {
 		{"delayat.1795172400123.orders.x", time.UnixMilli(1795172400123).UTC(), "orders.x"},
 		{"delayat.1732060800.x", at, "x"},
 		{"delayat.1732060800123.x", at, "x"},
-		{"delayat.173206080000.x", at, "x"}, // twelve digits are milliseconds: 1975
 		{"delayat.0.x", at, "x"},
 		{"delayat.0000-01-01T00:00:00Z.x", at, "x"},
 		{"delayat.2027-11-21T09:00:00Z.x", moment("2027-11-21T09:00:00Z"), "x"},
@@ -81,6 +80,9 @@ var invalidTimes = []struct {
 	code    message.Code
 	hints   []string // parts of the sentence
 }{
+	// As seconds, the first of these is the last second of the year 9999; as milliseconds, it would be in 1978.
+	{"delayat.253402300799.x", message.BadTime, []string{"253402300799", "12 digits", "10", "13"}},
+	{"delayat.173206080000.x", message.BadTime, []string{"12 digits"}},
 	// A dot splits the time.
 	{"delayat.1732060800.123.orders.x", message.BadTime, []string{`"1732060800"`, `"123"`, "dot", "Delay-Until"}},
 	{"delayat.1732060800.123", message.BadTime, []string{`"123"`}},

@@ -88,5 +88,32 @@ func (rules ScheduleRules) Lookup(subject string) (ScheduleRule, bool) {
 	return ScheduleRule{}, false
 }
 
+// Tenant returns the tenant of a schedule's subject, by the first rule whose pattern matches it. If all targets of the
+// rule have the same first token, that token is the tenant, as for a timer. Otherwise, the tenant is the token after
+// the tokens with which the pattern begins: of schedules.att.x by schedules.>, it is att. Without a rule, it is the
+// first token.
+func (rules ScheduleRules) Tenant(subject string) string {
+	r, _ := rules.Lookup(subject)
+	tenant := ""
+	for n, target := range r.Targets {
+		first := Tenant(target)
+		if n > 0 && first != tenant || strings.ContainsAny(first, "*>") {
+			tenant = ""
+			break
+		}
+		tenant = first
+	}
+	if tenant != "" {
+		return tenant
+	}
+	tokens := strings.Split(subject, ".")
+	literal := strings.Split(r.Subjects, ".")
+	n := slices.IndexFunc(literal, func(token string) bool { return strings.ContainsAny(token, "*>") })
+	if n < 0 { // no wildcard, or no rule
+		n = len(literal) - 1
+	}
+	return tokens[min(n, len(tokens)-1)]
+}
+
 // Allows reports whether the rule allows a target.
 func (r ScheduleRule) Allows(target string) bool { return matchAny(r.Targets, target) }

@@ -10,11 +10,9 @@ import (
 	"hash"
 	"net/textproto"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // A seal proves that a broker wrote a message. The permission to publish on the message's subject is no proof, because
@@ -39,7 +37,7 @@ import (
 // letters.
 //
 // The seal is computed in the same way in all formats, so this broker can check the seal of a message in a newer
-// format. If a message in a newer format must have a seal, it waits for a newer broker only if that seal is valid.
+// format. The message waits for a newer broker only if its seal is valid.
 
 // MinSecret is the minimum length of a secret, in bytes.
 const MinSecret = 16
@@ -56,10 +54,7 @@ type Keys struct {
 	ring atomic.Pointer[ring]
 }
 
-type ring struct {
-	keys  []*key
-	start time.Time // under TrustLegacy, messages stored from this time on need a seal; zero: no message needs one
-}
+type ring struct{ keys []*key }
 
 // key has the two keys that are derived from one secret: for the seals of messages, and for the seal of each [Note].
 type key struct {
@@ -67,18 +62,16 @@ type key struct {
 	messages, notes sealer
 }
 
-// NewKeys returns keys derived from secrets. See [Keys.Replace].
-func NewKeys(secrets []string, start time.Time) *Keys {
+// NewKeys returns keys derived from secrets.
+func NewKeys(secrets []string) *Keys {
 	k := &Keys{}
-	k.Replace(secrets, start)
+	k.Replace(secrets)
 	return k
 }
 
-// Replace replaces all keys by keys derived from the given secrets. Start is the start of sealing: under TrustLegacy, a
-// message that was stored before this time needs no seal, because older brokers sealed no messages. If start is zero,
-// no message needs a seal under TrustLegacy.
-func (k *Keys) Replace(secrets []string, start time.Time) {
-	r := &ring{start: start}
+// Replace replaces all keys by keys derived from the given secrets.
+func (k *Keys) Replace(secrets []string) {
+	r := &ring{}
 	for _, secret := range secrets {
 		id := base32.StdEncoding.EncodeToString(derive(secret, "key id"))[:keyIDChars]
 		if r.find(id) == nil {
@@ -119,18 +112,12 @@ func (r *ring) find(id string) *key {
 }
 
 // SealMessage adds the seal of a message to its header. After that, only headers that the seal does not cover may
-// change. From the start of sealing on, SealMessage also raises the format, so that no older broker reads the message
-// and moves it on without a seal.
-func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
-	r := k.load()
+// change.
+func (k *Keys) SealMessage(subject string, h Header, body []byte) {
 	delete(h, HeaderSeal)
-	if len(r.keys) == 0 {
-		return
+	if r := k.load(); len(r.keys) > 0 {
+		Put(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 	}
-	if slices.Equal(h[HeaderFormat], []string{strconv.Itoa(formatBasic)}) && r.requiresSeal(now) {
-		Put(h, HeaderFormat, strconv.Itoa(formatSealed))
-	}
-	Put(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
 // Seal returns the seal of a Note, or "" without keys. The seal of a Note is never valid for a message.

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"delaybroker/broker/message"
 )
@@ -14,10 +13,7 @@ const (
 	secretTwo = "the second secret of the tests"
 )
 
-// sealedAt is the start of sealing for the keys of the tests, an hour before the messages of the tests.
-var sealedAt = at.Add(-time.Hour)
-
-func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets, sealedAt) }
+func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets) }
 
 // sealingPolicy returns the policy of a broker with keys.
 func sealingPolicy(k *message.Keys) message.Policy {
@@ -30,7 +26,7 @@ func sealingPolicy(k *message.Keys) message.Policy {
 func hopOf(t testing.TB, k *message.Keys, r message.Request, subject, body string) message.Incoming {
 	t.Helper()
 	h := r.HopHeader()
-	k.SealMessage(subject, h, []byte(body), at)
+	k.SealMessage(subject, h, []byte(body))
 	in := incoming(subject, wire(t, h))
 	in.Stream, in.Sequence, in.Data = "DELAY_2h", 7, []byte(body)
 	return in
@@ -59,10 +55,8 @@ func TestSealSurvivesTheWire(t *testing.T) {
 				if problem != nil {
 					t.Fatalf("%s on %s: %v", what, subject, problem)
 				}
-				if len(in.Header["Delay-Seal"]) != 1 || len(in.Header["Delay-Seal"][0]) != 8+1+22 ||
-					!slices.Equal(in.Header["Delay-Format"], []string{"2"}) {
-					t.Errorf("%s: seal %q, format %q; want one seal, and format 2", what, in.Header["Delay-Seal"],
-						in.Header["Delay-Format"])
+				if len(in.Header["Delay-Seal"]) != 1 || len(in.Header["Delay-Seal"][0]) != 8+1+22 {
+					t.Errorf("%s: seal %q, want one", what, in.Header["Delay-Seal"])
 				}
 				if h := again.TargetHeader(); len(h["Delay-Seal"]) > 0 {
 					t.Errorf("%s: the target gets the seal, want none", what)
@@ -98,54 +92,32 @@ func TestKeyRotation(t *testing.T) {
 			wantProblem(t, tt.what+", with current keys", problem, message.BadInternal, "DELAY_SECRET")
 		}
 	}
-	again := message.NewKeys(nil, time.Time{})
-	if again.Replace([]string{secretOne}, sealedAt); sealingPolicy(again).Keys.DoubtMessage(old) != nil {
+	again := message.NewKeys(nil)
+	if again.Replace([]string{secretOne}); sealingPolicy(again).Keys.Doubt(old) != nil {
 		t.Error("the seal of a key that Replace has added is not valid")
 	}
 }
 
-// TestUnsealedBeforeStart: a message without a seal counts if it was stored before the start of sealing, or if that
-// time is zero. Before the start, a sealed message has a format that an older broker can parse.
-func TestUnsealedBeforeStart(t *testing.T) {
+// TestSealIsRequired: a message without a seal is a problem if there are keys. The dead letter has the claimed due
+// time, target and rate key, and not the claimed id.
+func TestSealIsRequired(t *testing.T) {
 	const subject = "delaysys.hop.2h.orders.expire"
 	r := full(t)
-	plain := incoming(subject, wire(t, r.HopHeader()))
-	plain.Stream = "DELAY_2h"
-	for _, tt := range []struct {
-		what     string
-		keys     *message.Keys
-		stored   time.Time
-		believed bool
-	}{
-		{"no keys at all", nil, at, true},
-		{"no keys", message.NewKeys(nil, sealedAt), at, true},
-		{"no time", message.NewKeys([]string{secretOne}, time.Time{}), at, true},
-		{"before", keysOf(secretOne), sealedAt.Add(-1), true},
-		{"at", keysOf(secretOne), sealedAt, false},
-		{"after", keysOf(secretOne), at, false},
-	} {
-		in := plain
-		in.At = tt.stored
-		got, problem := sealingPolicy(tt.keys).Parse(in)
-		if believed := problem == nil; believed != tt.believed {
-			t.Errorf("%s: got %v, want no problem: %t", tt.what, problem, tt.believed)
+	in := incoming(subject, wire(t, r.HopHeader()))
+	in.Stream = "DELAY_2h"
+	for _, keys := range []*message.Keys{nil, message.NewKeys(nil)} {
+		if _, problem := sealingPolicy(keys).Parse(in); problem != nil {
+			t.Errorf("without keys: %v", problem)
 		}
-		if !tt.believed {
-			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "revoke the permission of all other users")
-			if !got.Due.Equal(r.Due) || got.Target != r.Target || got.RateKey != r.RateKey || got.ID == r.ID {
-				t.Errorf("%s: got %+v, want the claimed due time, target and rate key, and not the claimed id", tt.what, got)
-			}
-		}
+	}
+	got, problem := sealingPolicy(keysOf(secretOne)).Parse(in)
+	wantProblem(t, "no seal", problem, message.BadInternal, "0 seals", "revoke the permission of all other users")
+	if !got.Due.Equal(r.Due) || got.Target != r.Target || got.RateKey != r.RateKey || got.ID == r.ID {
+		t.Errorf("got %+v, want the claimed due time, target and rate key, and not the claimed id", got)
 	}
 	h := r.HopHeader()
-	keysOf(secretOne).SealMessage(subject, h, nil, sealedAt.Add(-1))
-	if !slices.Equal(h["Delay-Format"], []string{"1"}) || len(h["Delay-Seal"]) != 1 {
-		t.Errorf("before the start of sealing: format %q, seal %q; want format 1 and a seal", h["Delay-Format"],
-			h["Delay-Seal"])
-	}
 	clean := maps.Clone(h)
-	delete(clean, "Delay-Seal")
-	if message.NewKeys(nil, time.Time{}).SealMessage(subject, h, nil, at); !maps.EqualFunc(h, clean, slices.Equal) {
+	if message.NewKeys(nil).SealMessage(subject, h, nil); !maps.EqualFunc(h, clean, slices.Equal) {
 		t.Errorf("without keys: got %q, want %q", h, clean)
 	}
 }
@@ -156,18 +128,18 @@ func BenchmarkSeal(b *testing.B) {
 	body := make([]byte, 256)
 	const subject = "delaysys.hop.2h.orders.expire"
 	h := mustParse(b, "delay.1h.orders.expire", "X-Order: 42").HopHeader()
-	k.SealMessage(subject, h, body, at)
+	k.SealMessage(subject, h, body)
 	in := message.Incoming{Subject: subject, Header: h, Data: body, At: at}
 	b.Run("seal", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			k.SealMessage(subject, h, body, at)
+			k.SealMessage(subject, h, body)
 		}
 	})
 	b.Run("verify", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if k.DoubtMessage(in) != nil {
+			if k.Doubt(in) != nil {
 				b.Fatal("not proven")
 			}
 		}

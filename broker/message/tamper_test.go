@@ -105,7 +105,7 @@ func TestSealIsForOnePurpose(t *testing.T) {
 	const subject = "delaysys.owners.table"
 	seal := k.Seal(subject, []byte("body"))
 	trusts := func(k *message.Keys, subject, body, seal string) bool {
-		return k.Trusts(message.Note{Subject: subject, Body: []byte(body), Seal: seal}, message.TrustLegacy)
+		return k.Trusts(message.Note{Subject: subject, Body: []byte(body), Seal: seal})
 	}
 	if !trusts(k, subject, "body", seal) {
 		t.Error("the seal of a note is not valid for the note")
@@ -122,11 +122,11 @@ func TestSealIsForOnePurpose(t *testing.T) {
 		}
 	}
 	h := message.Header{}
-	k.SealMessage(subject, h, []byte("body"), at)
+	k.SealMessage(subject, h, []byte("body"))
 	if trusts(k, subject, "body", h[message.HeaderSeal][0]) {
 		t.Error("the seal of a message is valid for a note")
 	}
-	if k.DoubtMessage(message.Incoming{Subject: subject, At: at, Data: []byte("body"),
+	if k.Doubt(message.Incoming{Subject: subject, At: at, Data: []byte("body"),
 		Header: message.Header{message.HeaderSeal: {seal}}}) == nil {
 		t.Error("the seal of a note is valid for a message")
 	}
@@ -146,10 +146,10 @@ func FuzzSeal(f *testing.F) {
 		}
 		h1, h2 := header(n1, v1, m1, w1), header(n2, v2, m2, w2)
 		delete(h2, message.HeaderSeal)
-		k.SealMessage(s1, h1, []byte(b1), at)
+		k.SealMessage(s1, h1, []byte(b1))
 		seal := h1[message.HeaderSeal]
 		h2[message.HeaderSeal] = seal
-		proven := k.DoubtMessage(message.Incoming{Subject: s2, Header: h2, Data: []byte(b2), At: at}) == nil
+		proven := k.Doubt(message.Incoming{Subject: s2, Header: h2, Data: []byte(b2), At: at}) == nil
 		if !proven {
 			return
 		}

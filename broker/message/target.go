@@ -33,6 +33,12 @@ type Policy struct {
 	Format int
 }
 
+// Tenant returns the tenant of a target: its first token.
+func Tenant(target string) string {
+	first, _, _ := strings.Cut(target, ".")
+	return first
+}
+
 // CheckTarget returns a problem if a subject is not allowed as a target. Every lane checks its messages again, so a
 // narrower DELAY_TARGETS also applies to messages that were accepted before.
 func (p Policy) CheckTarget(target string) *Problem {
@@ -98,6 +104,16 @@ func Match(pattern, subject string) bool {
 		}
 		pattern, subject = pRest, sRest
 	}
+}
+
+// FirstOverlap returns the first pattern that overlaps with one of others, or "".
+func FirstOverlap(patterns, others []string) string {
+	for _, pattern := range patterns {
+		if slices.ContainsFunc(others, func(other string) bool { return Overlap(pattern, other) }) {
+			return pattern
+		}
+	}
+	return ""
 }
 
 // Overlap reports whether there is a subject that both patterns match.

@@ -7,11 +7,11 @@ import (
 )
 
 // minMillis and maxMillis bound the unix milliseconds that TimeToken writes: ParseTime parses a number as milliseconds
-// if it has 12 to 14 digits. The bounds are in the years 1973 and 5138.
-const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
+// if it has 13 or 14 digits. The bounds are in the years 2001 and 5138.
+const minMillis, maxMillis = 1_000_000_000_000, 99_999_999_999_999
 
 // TimeToken formats a time as one token of a subject: a whole second in RFC 3339, and any other time in unix
-// milliseconds. It rounds the time up to the next millisecond. Before 1973 and after 5138, where ParseTime does not
+// milliseconds. It rounds the time up to the next millisecond. Before 2001 and after 5138, where ParseTime does not
 // parse unix milliseconds, TimeToken rounds the time up to the next second.
 func TimeToken(t time.Time) string {
 	t = roundUp(t, time.Millisecond)
@@ -30,14 +30,18 @@ func roundUp(t time.Time, unit time.Duration) time.Time {
 }
 
 // ParseTime parses RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
-// milliseconds (12 to 14 digits: until the year 5138). It refuses the layouts that time.Parse accepts and the RFC does
-// not allow.
+// milliseconds (13 or 14 digits: until the year 5138). It refuses twelve digits: the milliseconds would be before 2001,
+// and the seconds after 5138, such as .NET's latest time, with which its users mean "never". It refuses the layouts
+// that time.Parse accepts and the RFC does not allow.
 func ParseTime(s string) (time.Time, *Problem) {
 	if s != "" && strings.Trim(s, "0123456789") == "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		switch {
 		case err != nil || len(s) > 14:
 			return time.Time{}, malformedTime(s)
+		case len(s) == 12:
+			return time.Time{}, Problemf(BadTime, "the time %s has 12 digits: want 10 digits for unix seconds, or 13 digits "+
+				"for unix milliseconds", s)
 		case len(s) <= 11:
 			return time.Unix(n, 0).UTC(), nil
 		}

@@ -1,65 +1,39 @@
 package message
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
 // The code in this file decides whether a record counts as the broker's. Records are messages between lanes, dead
 // letters, entries that a broker wrote into the stream of timers, and notes. Notes are the list of pauses, the messages
 // of package lease, the journal, and the answers of instances.
 
-// Trust determines which records count without a seal. Without keys, all records count.
-type Trust int
-
-const (
-	// TrustSealed requires a valid seal of every record. It is for kinds of records that all versions of the broker seal.
-	TrustSealed Trust = iota
-	// TrustLegacy requires a valid seal of each record that was stored at or after the start of sealing: see
-	// [Keys.Replace]. It is for kinds of records that older brokers wrote without a seal.
-	TrustLegacy
-)
-
 // A Record is an [Incoming] or a [Note].
-type Record interface {
-	doubt(r *ring, trust Trust) *Problem
-}
+type Record interface{ doubt(r *ring) *Problem }
 
-// Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp. So under TrustLegacy, a
-// note without a seal counts until the local clock shows the start of sealing, or always if that start is zero. A note
-// with a seal counts only if the seal is valid.
+// Note is a record that is not a message. [Keys.Seal] makes its seal.
 type Note struct {
 	Subject string
 	Body    []byte
-	Seal    string // empty if the note has none
+	Seal    string
 }
 
 // Trusts reports whether a record counts. It cannot check the seal of a message with Incoming.HeadersOnly, and reports
 // true.
-func (k *Keys) Trusts(record Record, trust Trust) bool { return k.Doubt(record, trust) == nil }
+func (k *Keys) Trusts(record Record) bool { return k.Doubt(record) == nil }
 
-// Doubt returns the reason why a record does not count, or nil if it counts. If the reason has the code UnknownKey, a
-// broker may have begun to use the key after the last read of the keys.
-func (k *Keys) Doubt(record Record, trust Trust) *Problem {
+// Doubt returns the reason why a record does not count, or nil if it counts. Without keys, all records count. If the
+// reason has the code UnknownKey, a broker may have begun to use the key after the last read of the keys.
+func (k *Keys) Doubt(record Record) *Problem {
 	r := k.load()
 	if len(r.keys) == 0 {
 		return nil
 	}
-	return record.doubt(r, trust)
-}
-
-// DoubtMessage returns the reason to doubt that a broker wrote a stored message, or nil.
-func (k *Keys) DoubtMessage(in Incoming) *Problem { return k.Doubt(in, TrustLegacy) }
-
-// requiresSeal reports whether a message that was stored at the given time must have a seal.
-func (r *ring) requiresSeal(stored time.Time) bool {
-	return len(r.keys) > 0 && !r.start.IsZero() && !stored.Before(r.start)
+	return record.doubt(r)
 }
 
 const onlyBrokers = "only the broker may publish on this subject, so revoke the permission of all other users"
 
-func (in Incoming) doubt(r *ring, trust Trust) *Problem {
-	if in.HeadersOnly || trust == TrustLegacy && !r.requiresSeal(in.At) {
+func (in Incoming) doubt(r *ring) *Problem {
+	if in.HeadersOnly {
 		return nil
 	}
 	seals := in.Header[HeaderSeal] // in any other spelling, the header is not a seal
@@ -80,10 +54,7 @@ func (in Incoming) doubt(r *ring, trust Trust) *Problem {
 	return nil
 }
 
-func (n Note) doubt(r *ring, trust Trust) *Problem {
-	if n.Seal == "" && trust == TrustLegacy && !r.requiresSeal(time.Now()) {
-		return nil
-	}
+func (n Note) doubt(r *ring) *Problem {
 	id := KeyID(n.Seal)
 	switch key := r.find(id); {
 	case key == nil:

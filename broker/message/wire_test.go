@@ -121,12 +121,7 @@ func reservedName(name string) bool {
 var (
 	targetSet = []string{"nats-msg-id", "nats-ttl", "delay-id", "delay-due", "delay-accepted", "delay-msg-id",
 		"delay-attempts"}
-	hopSet = []string{
-		"nats-msg-id", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-format", "delay-hop",
-		"delay-deliver", "delay-ttl", "delay-expires", "delay-retry-at", "delay-paced", "delay-attempts",
-		"delay-first-failure", "delay-last-failure",
-		"delay-subject",
-	}
+	hopSet  = []string{"nats-msg-id", "delay-state", "delay-msg-id"}
 	deadSet = []string{
 		"nats-msg-id", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-deliver", "delay-ttl",
 		"delay-expires", "delay-attempts", "delay-first-failure", "delay-last-failure", "delay-error-code", "delay-error",

@@ -7,7 +7,6 @@
 //	lane     the subjects on which the due messages of one pause wait
 //	list     all pauses; each change makes a new version
 //	record   the list as it is stored, with a seal
-//	owner    the instance that has the lease of DELAY_PAUSED, and drains the lanes
 //	to park  to move a due message into the lane of a pause
 //	to apply a list   to stop sending to its paused targets; see "How instances agree"
 //
@@ -20,9 +19,10 @@
 //
 // The worker of a lane decides about a due message as always. If its target is paused, the decision is to park it.
 // Parking is a hop: the parked message is sealed, and has another Nats-Msg-Id. It keeps its number of refused attempts.
-// It waits in the stream, and takes no memory of a broker. When the pause is resumed, the owner reads the lane like any
-// other lane. So the rules for retries, expiry, crashes and purges hold unchanged. If a message has a send time that
-// its target's rate reserved, the pause postpones that time by the length of the pause (see package deliver).
+// It waits in the stream, and takes no memory of a broker. When the pause is resumed, the active instance reads the
+// lane like any other lane. It drains several lanes at the same time, so a silent target of one pause delays no other
+// pause. The rules for retries, expiry, crashes and purges hold unchanged. If a message has a send time that its
+// target's rate reserved, the pause postpones that time by the length of the pause (see package deliver).
 //
 // A message is parked for the oldest pause that matches its target. So all due messages for one target join the same
 // lane, in the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if
@@ -38,25 +38,26 @@
 //
 //	paused    due messages join the lane; nothing is sent
 //	resuming  the lane drains, and due messages still join its end
-//	closing   the owner found the lane empty; instances hold due messages in memory for three seconds at most, so that
-//	          the last messages of the lane are sent before them
+//	closing   the active instance found the lane empty; due messages wait in memory for three seconds at most, so
+//	          that the last messages of the lane are sent before them
 //	over      due messages are sent to their target
+//	open      like over, but the pause has quiet hours (hours.go), and stops its targets again when they begin
 //
-// A closing pause may also be paused again. If it is not over after three seconds, or a new owner takes the lanes, it
-// is resuming again. A message that has left the lane and waits elsewhere, for a retry or for a send time that a rate
-// reserved, does not join the lane again, unless the pattern is paused again: see Delay-Released.
+// A closing pause may also be paused again. If it is not over after three seconds, or another instance becomes active,
+// it is resuming again. A message that has left the lane and waits elsewhere, for a retry or for a send time that a
+// rate reserved, does not join the lane again, unless the pattern is paused again: see Delay-Released.
 //
 // # How instances agree
 //
 // An operator's command stores the new list by compare-and-set. Then it repeats an announcement of the list, on the
 // subject of status requests, until each instance has answered that it has applied the list, or a timeout ends. The
-// command expects answers from the instances that answered a status request before the change, and from the instances
-// in the table of owners (see package lease). A dead instance leaves the table within six seconds. An instance has
-// applied a list when its deliverer sends nothing more to the paused targets, has given back the messages that waited
-// for them, and has waited for the answers to the messages that it sent to them. This takes four seconds at most. A
-// message that got no answer in this time is parked later, under the same id.  Brokers do not announce lists. They read
-// the record every 10 s while a target is paused, and twice a second while a pause ends. A late read at the end of a
-// pause may change the order of messages, and breaks no promise.
+// command expects answers from the active instance, and from the instances that answered a status request before the
+// change; a stand-by that answers no more is dead. An instance has applied a list when its deliverer sends nothing more
+// to the paused targets, has given back the messages that waited for them, and has waited for the answers to the
+// messages that it sent to them. This takes four seconds at most. A message that got no answer in this time is parked
+// later, under the same id. Brokers do not announce lists. They read the record every 10 s while a target is paused,
+// and twice a second while a pause ends. A late read at the end of a pause may change the order of messages, and breaks
+// no promise.
 //
 // In the code: inspect/pauses.go stores and announces the list, and broker/answer.go receives it (Keeper.Receive).
 // broker/pauses.go stops the deliverer (Halt). A worker takes the list together with the present time (worker.moment),
@@ -67,7 +68,7 @@
 //
 // The record, its announcements and the answers carry a seal. A client without a secret of the broker cannot make a
 // seal. Versions only rise, so an instance ignores an old record that a client sends again. On the record's subject, a
-// reader skips messages without a valid seal, and Tidy may remove them. In a lane, a message without a valid seal
+// reader skips messages without a valid seal, and tidy may remove them. In a lane, a message without a valid seal
 // becomes a dead letter when that lane is read, as in all lanes.
 //
 // # Crashes
@@ -78,12 +79,12 @@
 //	before it purges the message's old lane          stored once within the duplicate window, and twice after that
 //	an instance dies after firing from a lane,       the message is delivered again under the same id, as in all lanes
 //	before it purges the lane
-//	the owner dies while a lane drains               its successor continues, from the first stored message
-//	the owner dies before it stores "over"           the other instances hold due messages for MaxClosing; then these
+//	the active instance dies while a lane drains     its successor continues, from the first stored message
+//	it dies before it stores "over"                  the other instances hold due messages for MaxClosing; then these
 //	                                                 messages join the lane, which the successor drains and closes
-//	an instance with an old list parks a message     the owner drains the lane; it looks there every 5 s for a minute,
-//	for a pause that is over                         then every minute while the pause is in the list, and after that
-//	                                                 at least hourly while no target is paused
+//	an instance with an old list parks a message     the active instance drains the lane; it looks there every 5 s for
+//	for a pause that is over                         a minute, then every minute while the pause is in the list, and
+//	                                                 after that at least hourly while no target is paused
 //	a resumption could not be stored, and all        the pause is "paused" again: messages that have not left the lane
 //	instances that learned of it die                 wait, and the operator resumes the pause again
 //	the stream is purged                             the waiting messages are lost; any instance writes the list back

@@ -5,12 +5,12 @@ import "errors"
 var (
 	// ErrPaused is returned for a pattern that is already paused.
 	ErrPaused = errors.New("the pattern is already paused")
-	// ErrResuming is returned for a pattern that is already being resumed. Its waiting messages are being sent.
-	ErrResuming = errors.New("the pattern is already being resumed")
+	// errResuming is returned for a pattern that is already being resumed. Its waiting messages are being sent.
+	errResuming = errors.New("the pattern is already being resumed")
 	// ErrNotPaused is returned for a pattern that is not paused. Resume takes exactly the pattern that was paused.
 	ErrNotPaused = errors.New("the pattern is not paused")
-	// ErrTooMany is returned when the list is full.
-	ErrTooMany = errors.New("too many patterns are paused")
+	// errTooMany is returned when the list is full.
+	errTooMany = errors.New("too many patterns are paused")
 	// ErrConflict is returned when another writer has changed the list meanwhile. The caller reads the list again.
 	ErrConflict = errors.New("another writer changed the list of pauses meanwhile")
 )

@@ -22,10 +22,10 @@ const (
 	// takes at most 9 s. A stream without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
 	// maxSetAttempts is the maximum number of attempts of SetState to store a change while others change the list. If all
-	// attempts fail, the owner calls SetState again at its next check of the lane.
+	// attempts fail, the active instance calls SetState again at its next check of the lane.
 	maxSetAttempts = 5
 	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing.
-	// After that time, due messages join the lane again: the owner has died or cannot drain the lane.
+	// After that time, due messages join the lane again: the active instance has died or cannot drain the lane.
 	MaxClosing = 3 * time.Second
 )
 
@@ -42,16 +42,27 @@ type Keeper struct {
 	resealTime time.Time // local time of the last resealing of the record
 	hasRead    bool      // the record was read at least once, or the stream did not exist
 
-	mu      sync.Mutex // guards the field changed, and every write to the field view
+	mu      sync.Mutex // guards the fields below, and every write to the field view
 	view    atomic.Pointer[view]
 	changed chan struct{} // closed when the list changes
+	// base is the version of the record when SetState made the present list, if that list could not be stored, or perhaps
+	// was not; otherwise zero.
+	base        int64
+	readVersion int64 // the version of the record when it was last read; zero if it was not
 }
 
 // view is a list, with the list that replaces it at a given time.
 type view struct {
 	list          *List
-	fallbackStart time.Time // local time from which fallback replaces the list
-	fallback      *List     // the list with its closing pauses as resuming; nil if no pause is closing
+	timed         atomic.Pointer[timedList] // nil until ListAt has computed it
+	fallbackStart time.Time                 // local time from which fallback replaces the list
+	fallback      *List                     // the list with its closing pauses as resuming; nil if no pause is closing
+}
+
+// timedList is a list with the states of the pauses in a period: see List.at.
+type timedList struct {
+	list        *List
+	from, until time.Time // by the wall clock; a zero until is no end
 }
 
 // Config is the configuration of a keeper.
@@ -86,9 +97,16 @@ func (k *Keeper) ListAt(local time.Time) *List {
 	}
 	v := k.view.Load()
 	if v.fallback != nil && local.After(v.fallbackStart) {
-		return v.fallback
+		applies, _ := v.fallback.at(local)
+		return applies
 	}
-	return v.list
+	local = local.Round(0)
+	if t := v.timed.Load(); t != nil && !local.Before(t.from) && (t.until.IsZero() || local.Before(t.until)) {
+		return t.list
+	}
+	applies, until := v.list.at(local)
+	v.timed.Store(&timedList{applies, local, until})
+	return applies
 }
 
 // AppliedVersion returns the version that the instance has applied last.
@@ -118,7 +136,18 @@ func (k *Keeper) Changed() <-chan struct{} {
 func (k *Keeper) Receive(r Record) {
 	if l := k.cfg.Store.Open(r); l != nil {
 		k.adopt(l)
+		if k.mustRead() {
+			k.Refresh()
+		}
 	}
+}
+
+// mustRead reports whether only the record shows which list counts, or when the present list was stored.
+func (k *Keeper) mustRead() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.base != 0 ||
+		slices.ContainsFunc(k.view.Load().list.All(), func(p Pause) bool { return p.Stored.IsZero() })
 }
 
 // FirstPause returns the id of the pause in whose lane the first stored message is. If id is not empty, only the lane
@@ -142,13 +171,58 @@ func (k *Keeper) Refresh() {
 	signal(k.wake)
 }
 
-// adopt makes a list the present list if it is newer.
+// adopt makes a list the present list if it is newer. If it is the present list, it may show when that was stored.
 func (k *Keeper) adopt(l *List) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if present := k.view.Load().list; present != nil && present.Version >= l.Version {
-		return
+	switch present := k.view.Load(); {
+	case present.list == nil || present.list.Version < l.Version:
+		k.replaceLocked(l, 0)
+	case present.list.Version == l.Version && k.base == 0 && len(l.Pauses) > 0 && !l.Pauses[0].Stored.IsZero():
+		k.view.Store(&view{list: l, fallbackStart: present.fallbackStart, fallback: present.fallback})
 	}
+}
+
+// adoptUnstored replaces the present list by a list that was made from it, and that may not be stored.
+func (k *Keeper) adoptUnstored(l, present *List) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.view.Load().list.Version == present.Version {
+		k.replaceLocked(l, k.readVersion)
+	}
+}
+
+// noteRead records the version of the record.
+func (k *Keeper) noteRead(l *List) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.readVersion = l.Version
+}
+
+// yield makes a stored list the present list, although that has a higher version, and reports whether it did: the
+// present list could not be stored, and then another writer, whose clock is behind, has changed the record.
+func (k *Keeper) yield(stored *List) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.base == 0 || stored.Version == k.base {
+		return false
+	}
+	k.appliedVersion.Store(0)
+	k.replaceLocked(stored, 0)
+	return true
+}
+
+// stored records that a list is stored.
+func (k *Keeper) stored(l *List) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.view.Load().list == l {
+		k.base = 0
+	}
+}
+
+func (k *Keeper) replaceLocked(l *List, base int64) {
+	k.base = base
 	v := &view{list: l}
 	for i, p := range l.Pauses {
 		if p.State != Closing {
@@ -220,10 +294,13 @@ func (k *Keeper) interval() time.Duration {
 	}
 	interval := idleInterval
 	for _, p := range k.List().Present() {
-		if p.State != Paused {
+		switch p.State {
+		case Paused:
+			interval = pausedInterval
+		case Open:
+		default:
 			return busyInterval
 		}
-		interval = pausedInterval
 	}
 	return interval
 }
@@ -246,12 +323,16 @@ func (k *Keeper) SetState(ctx context.Context, id string, oldState, newState Sta
 	for range maxSetAttempts {
 		result, err := k.cfg.Store.Read(ctx)
 		if err == nil && result.List != nil {
-			k.adopt(result.List)
+			if !k.yield(result.List) {
+				k.adopt(result.List)
+			}
+			k.noteRead(result.List)
 		}
 		if p, ok := k.List().Get(id); !ok || p.State != oldState {
 			return
 		}
-		next := k.List().Set(id, newState, time.Now())
+		present := k.List()
+		next := present.Set(id, newState, time.Now())
 		if err == nil {
 			result.Sequence, err = k.cfg.Store.Write(ctx, next, result)
 			result.hasEarlier, result.foreignSequences = true, nil
@@ -263,11 +344,11 @@ func (k *Keeper) SetState(ctx context.Context, id string, oldState, newState Sta
 			k.rateLog.Log(slog.LevelWarn,
 				"the list of paused targets cannot be stored; this instance applies it and stores it later",
 				"err", err)
+			k.adoptUnstored(next, present)
+			return
 		}
 		k.adopt(next)
-		if err == nil {
-			_ = k.cfg.Store.Tidy(ctx, result) // after an error, the next read removes the remaining messages
-		}
+		_ = k.cfg.Store.tidy(ctx, result) // after an error, the next read removes the remaining messages
 		return
 	}
 }

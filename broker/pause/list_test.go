@@ -23,8 +23,8 @@ func must(t *testing.T) func(*List, error) *List {
 func TestOldestMatchingPauseApplies(t *testing.T) {
 	now, ok := time.Unix(1000, 0), must(t)
 	var none *List
-	l := ok(none.Pause("orders.*", now))
-	l = ok(l.Pause("orders.>", now)) // at the same instant
+	l := ok(none.Pause("orders.*", Hours{}, now))
+	l = ok(l.Pause("orders.>", Hours{}, now)) // at the same instant
 	first, second := l.Pauses[0].ID, l.Pauses[1].ID
 	if first == second {
 		t.Fatalf("two pauses have the id %s", first)
@@ -59,8 +59,8 @@ func TestOldestMatchingPauseApplies(t *testing.T) {
 func TestListChanges(t *testing.T) {
 	now, ok := time.Unix(1000, 0), must(t)
 	var none *List
-	l := ok(none.Pause("a.>", now))
-	if _, err := l.Pause("a.>", now); !errors.Is(err, ErrPaused) {
+	l := ok(none.Pause("a.>", Hours{}, now))
+	if _, err := l.Pause("a.>", Hours{}, now); !errors.Is(err, ErrPaused) {
 		t.Errorf("paused twice: %v, want %v", err, ErrPaused)
 	}
 	if _, err := l.Resume("a.b", now); !errors.Is(err, ErrNotPaused) {
@@ -70,35 +70,36 @@ func TestListChanges(t *testing.T) {
 	if resumed.Version <= l.Version {
 		t.Errorf("version %d follows version %d, want a higher one", resumed.Version, l.Version)
 	}
-	if _, err := resumed.Resume("a.>", now); !errors.Is(err, ErrResuming) {
-		t.Errorf("resumed twice: %v, want %v", err, ErrResuming)
+	if _, err := resumed.Resume("a.>", now); !errors.Is(err, errResuming) {
+		t.Errorf("resumed twice: %v, want %v", err, errResuming)
 	}
-	again := ok(resumed.Pause("a.>", now.Add(time.Minute)))
+	again := ok(resumed.Pause("a.>", Hours{}, now.Add(time.Minute)))
 	if p := again.Pauses[0]; len(again.Pauses) != 1 || p.ID != l.Pauses[0].ID || p.State != Paused ||
 		!p.Since.Equal(now.Add(time.Minute)) {
 		t.Errorf("paused again: %+v, want the same lane", again)
 	}
 	over := again.Set(again.Pauses[0].ID, Over, now)
-	if got := ok(over.Pause("a.>", now.Add(time.Minute))); len(got.Pauses) != 2 || got.Pauses[0].ID == got.Pauses[1].ID {
+	if got := ok(over.Pause("a.>", Hours{}, now.Add(time.Minute))); len(got.Pauses) != 2 ||
+		got.Pauses[0].ID == got.Pauses[1].ID {
 		t.Errorf("paused after the end of the first pause: %+v, want another lane", got)
 	}
-	if got := ok(over.Pause("b.>", now.Add(2*keepOver))); len(got.Pauses) != 1 {
+	if got := ok(over.Pause("b.>", Hours{}, now.Add(2*keepOver))); len(got.Pauses) != 1 {
 		t.Errorf("long after the end of a pause: %+v, want a list without that pause", got)
 	}
 	for n := len(l.Pauses); n < maxPauses; n++ {
-		l = ok(l.Pause(fmt.Sprint("a.", n), now))
+		l = ok(l.Pause(fmt.Sprint("a.", n), Hours{}, now))
 	}
-	if _, err := l.Pause("one.more", now); !errors.Is(err, ErrTooMany) {
-		t.Errorf("%d patterns and one more: %v, want %v", maxPauses, err, ErrTooMany)
+	if _, err := l.Pause("one.more", Hours{}, now); !errors.Is(err, errTooMany) {
+		t.Errorf("%d patterns and one more: %v, want %v", maxPauses, err, errTooMany)
 	}
-	read, err := Parse(l.encode())
+	read, err := parse(l.encode())
 	if err != nil || read.Version != l.Version || !slices.Equal(read.Pauses, l.Pauses) {
 		t.Errorf("decoded: %+v, %v; want %+v", read, err, l)
 	}
 	for _, bad := range []string{"", "{}x", `{"stream":"DELAY_1m","seq":7}`,
 		`{"version":0,"pauses":[{"id":"a","pattern":"x"}]}`,
 		`{"version":1,"pauses":[{"id":"","pattern":"x"}]}`, `{"version":1,"pauses":[{"id":"a","pattern":"x..y"}]}`} {
-		if got, err := Parse([]byte(bad)); err == nil {
+		if got, err := parse([]byte(bad)); err == nil {
 			t.Errorf("%q: got the list %+v, want an error", bad, got)
 		}
 	}
@@ -107,20 +108,20 @@ func TestListChanges(t *testing.T) {
 // TestLastOverIsKept: of the pauses that are over, a list keeps those that ended last, even if they began first.
 func TestLastOverIsKept(t *testing.T) {
 	now := time.Now()
-	l, err := (*List)(nil).Pause("first.>", now)
+	l, err := (*List)(nil).Pause("first.>", Hours{}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := l.Pauses[0].ID
 	for n := range maxOver {
-		if l, err = l.Pause(fmt.Sprint("other.", n), now); err != nil {
+		if l, err = l.Pause(fmt.Sprint("other.", n), Hours{}, now); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Second)
 		l = l.Set(l.Pauses[len(l.Pauses)-1].ID, Over, now)
 	}
 	l = l.Set(first, Over, now.Add(time.Second))
-	if l, err = l.Pause("mail.>", now.Add(2*time.Second)); err != nil {
+	if l, err = l.Pause("mail.>", Hours{}, now.Add(2*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if p, ok := l.Get(first); !ok || p.State != Over {

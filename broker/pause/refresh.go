@@ -34,17 +34,27 @@ func (k *Keeper) read(ctx context.Context) error {
 		return err
 	}
 	k.logUnopened(result, list)
+	if result.List != nil {
+		defer k.noteRead(result.List)
+	}
 	switch {
 	case list == nil && result.List == nil:
 		k.writeFirst(ctx, result)
 	case result.List != nil && (list == nil || result.List.Version > list.Version):
 		k.adopt(result.List)
-	case list != nil && (result.List == nil || result.List.Version < list.Version):
-		if _, err := k.cfg.Store.Write(ctx, list, result); err != nil && !errors.Is(err, ErrConflict) {
-			return err
+	case result.List != nil && list != nil && result.List.Version == list.Version:
+		k.adopt(result.List)
+		if result.untidy() {
+			if err := k.cfg.Store.tidy(ctx, result); err != nil {
+				return err
+			}
 		}
-	case result.untidy():
-		if err := k.cfg.Store.Tidy(ctx, result); err != nil {
+	case result.List != nil && k.yield(result.List):
+	case list != nil && (result.List == nil || result.List.Version < list.Version):
+		switch _, err := k.cfg.Store.Write(ctx, list, result); {
+		case err == nil:
+			k.stored(list)
+		case !errors.Is(err, ErrConflict):
 			return err
 		}
 	}
@@ -61,7 +71,7 @@ func (k *Keeper) read(ctx context.Context) error {
 }
 
 // logUnopened logs that there is a list that this instance cannot open.
-func (k *Keeper) logUnopened(result ReadResult, list *List) {
+func (k *Keeper) logUnopened(result readResult, list *List) {
 	if len(result.UnopenedList.Present()) == 0 {
 		return
 	}
@@ -77,7 +87,7 @@ func (k *Keeper) logUnopened(result ReadResult, list *List) {
 // writeFirst stores a first list if there is no list that can be opened. The first list has the pauses of the unopened
 // lists: a message that waits too long is a smaller fault than a message that is sent to a stopped target. From then on
 // there is a list that can be opened, and forged lists have no effect.
-func (k *Keeper) writeFirst(ctx context.Context, result ReadResult) {
+func (k *Keeper) writeFirst(ctx context.Context, result readResult) {
 	first := &List{Version: 1}
 	if len(result.UnopenedList.Present()) > 0 {
 		first = result.UnopenedList.pauseAll(time.Now())
@@ -91,7 +101,7 @@ func (k *Keeper) writeFirst(ctx context.Context, result ReadResult) {
 // reseal stores the list again, as its next version, if the record's key is not the first key. Otherwise the list would
 // be lost when an operator removes the record's key. While instances differ about the first key, each of them reseals
 // at most once per idleInterval.
-func (k *Keeper) reseal(ctx context.Context, result ReadResult) {
+func (k *Keeper) reseal(ctx context.Context, result readResult) {
 	list := k.List()
 	if result.Key != message.LaterKey || list == nil || list.Version != result.List.Version ||
 		!k.resealTime.IsZero() && time.Since(k.resealTime) < idleInterval {

@@ -22,7 +22,7 @@ const (
 
 // withSecrets returns the store with these secrets.
 func (s Store) withSecrets(secrets ...string) Store {
-	s.Keys = message.NewKeys(secrets, time.Unix(1, 0))
+	s.Keys = message.NewKeys(secrets)
 	return s
 }
 
@@ -54,8 +54,8 @@ func TestRecordOutlivesItsKey(t *testing.T) {
 		store, _ := newStore(t, s)
 		a, ab, ba, b := store.withSecrets(secretA), store.withSecrets(secretA, secretB),
 			store.withSecrets(secretB, secretA), store.withSecrets(secretB)
-		l := must(t)((*List)(nil).Pause("q.>", time.Now()))
-		if _, err := a.Write(context.Background(), l, ReadResult{}); err != nil {
+		l := must(t)((*List)(nil).Pause("q.>", Hours{}, time.Now()))
+		if _, err := a.Write(context.Background(), l, readResult{}); err != nil {
 			t.Fatal(err)
 		}
 		before := startKeeper(t, ab)
@@ -66,7 +66,7 @@ func TestRecordOutlivesItsKey(t *testing.T) {
 		if got := patternsOf(t, b); !slices.Equal(got, []string{"q.>"}) {
 			t.Errorf("with only the new key, %q is paused, want q.>", got)
 		}
-		if got := after.List(); got.Version != l.Version+1 || !slices.Equal(got.Pauses, l.Pauses) {
+		if got := after.List(); got.Version != l.Version+1 || !slices.Equal(got.Pauses, l.storedAt(time.Now()).Pauses) {
 			t.Errorf("the list is %+v, want the same pauses in the next version", got)
 		}
 		for range 12 { // two minutes
@@ -98,7 +98,7 @@ func TestUnopenedRecordPauses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		forged := must(t)((*List)(nil).Pause("victim.>", time.Now()))
+		forged := must(t)((*List)(nil).Pause("victim.>", Hours{}, time.Now()))
 		put(forged, nats.Header{"Nats-Stream": {"X"}}) // like a direct-get answer of the server
 		if k := startKeeper(t, b); len(k.List().Present()) > 0 {
 			t.Errorf("a server's answer under an unknown key pauses %q, want none", k.List().Patterns())
@@ -116,11 +116,11 @@ func TestUnopenedRecordPauses(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		l := must(t)((*List)(nil).Pause("q.>", time.Now()))
-		l = must(t)(l.Pause("r.>", time.Now()))
+		l := must(t)((*List)(nil).Pause("q.>", Hours{}, time.Now()))
+		l = must(t)(l.Pause("r.>", Hours{}, time.Now()))
 		l = must(t)(l.Resume("r.>", time.Now()))
 		put(l, nats.Header{})
-		bad := must(t)((*List)(nil).Pause("*.x", time.Now()))
+		bad := must(t)((*List)(nil).Pause("*.x", Hours{}, time.Now()))
 		bad.Pauses[0].ID = "a.>"
 		put(bad, nats.Header{})
 		k := startKeeper(t, b)
@@ -134,7 +134,7 @@ func TestUnopenedRecordPauses(t *testing.T) {
 		if got := patternsOf(t, b); !slices.Equal(got, []string{"q.>", "r.>"}) {
 			t.Errorf("the stored list pauses %q, want q.> and r.>", got)
 		}
-		confirmed := must(t)(k.List().Pause("q.>", time.Now()))
+		confirmed := must(t)(k.List().Pause("q.>", Hours{}, time.Now()))
 		if p := confirmed.Pauses[0]; p.Unproven || !p.Since.Equal(l.Pauses[0].Since) {
 			t.Errorf("paused again by an operator: %+v, want it proven, and since the same time", p)
 		}

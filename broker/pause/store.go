@@ -17,7 +17,7 @@ const (
 	// maxRecords is the maximum number of messages that Read reads on the record's subject. Brokers leave one message
 	// there, or two after a crash. Any further messages are foreign.
 	maxRecords = 10_000
-	// maxForeign is the maximum number of foreign messages that Tidy leaves. They may belong to a broker with another
+	// maxForeign is the maximum number of foreign messages that tidy leaves. They may belong to a broker with another
 	// secret.
 	maxForeign = 64
 )
@@ -32,8 +32,8 @@ type Store struct {
 
 func (s Store) api() jsapi.Client { return jsapi.Client{Conn: s.Conn, API: s.API} }
 
-// ReadResult is the record as it was read.
-type ReadResult struct {
+// readResult is the record as it was read.
+type readResult struct {
 	List         *List          // nil if there is no record that can be opened
 	Sequence     uint64         // the sequence of the record
 	LastSequence uint64         // the sequence of the last message on the subject, by any writer
@@ -62,10 +62,10 @@ func (s Store) Seal(l *List) Record {
 // secret wrote it. A record without a seal is trusted only if this broker has no secrets.
 func (s Store) Open(r Record) *List {
 	note := message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
-	if !s.Keys.Trusts(note, message.TrustSealed) {
+	if !s.Keys.Trusts(note) {
 		return nil
 	}
-	l, _ := Parse(r.Body) // nil after an error
+	l, _ := parse(r.Body) // nil after an error
 	return l
 }
 
@@ -74,16 +74,16 @@ func (s Store) unopened(r Record) *List {
 	if s.Keys.UseOf(r.Seal) != message.OtherKey {
 		return nil
 	}
-	l, _ := Parse(r.Body) // nil after an error
+	l, _ := parse(r.Body) // nil after an error
 	return l
 }
 
 // Read returns the newest trusted record. It skips old records and foreign messages on the subject. It returns
 // jetstream.ErrStreamNotFound if there is no stream.
-func (s Store) Read(ctx context.Context) (ReadResult, error) {
+func (s Store) Read(ctx context.Context) (readResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	var result ReadResult
+	var result readResult
 	api := s.api()
 	api.Retries = true
 	for range maxRecords {
@@ -105,7 +105,8 @@ func (s Store) Read(ctx context.Context) (ReadResult, error) {
 			}
 		default:
 			result.hasEarlier = result.hasEarlier || result.List != nil || len(result.foreignSequences) > 0
-			result.List, result.Sequence, result.foreignSequences, result.UnopenedList = l, m.Sequence, nil, nil
+			result.List, result.Sequence = l.storedAt(m.Time), m.Sequence
+			result.foreignSequences, result.UnopenedList = nil, nil
 			result.Key = s.Keys.UseOf(r.Seal)
 		}
 	}
@@ -114,7 +115,7 @@ func (s Store) Read(ctx context.Context) (ReadResult, error) {
 
 // Write stores a list, and returns its sequence. It returns ErrConflict if the subject has got another message since
 // Read returned the result. After any other error, the list may or may not be stored.
-func (s Store) Write(ctx context.Context, l *List, result ReadResult) (uint64, error) {
+func (s Store) Write(ctx context.Context, l *List, result readResult) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	r, stream := s.Seal(l), s.Names.PausedStream()
@@ -150,12 +151,12 @@ func ParseAnnouncement(m *nats.Msg) Record {
 	return Record{Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
 }
 
-// untidy reports whether Tidy should remove messages from the subject.
-func (s ReadResult) untidy() bool { return s.hasEarlier || len(s.foreignSequences) > maxForeign }
+// untidy reports whether tidy should remove messages from the subject.
+func (s readResult) untidy() bool { return s.hasEarlier || len(s.foreignSequences) > maxForeign }
 
-// Tidy removes the earlier messages that Read found on the subject, and the later ones if they are more than
+// tidy removes the earlier messages that Read found on the subject, and the later ones if they are more than
 // maxForeign. The record itself stays.
-func (s Store) Tidy(ctx context.Context, result ReadResult) error {
+func (s Store) tidy(ctx context.Context, result readResult) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	api := s.api()

@@ -32,7 +32,7 @@ func newStore(t *testing.T, s *natstest.Server) (Store, jetstream.JetStream) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	keys := message.NewKeys([]string{"a secret of sixteen bytes"}, time.Unix(1, 0))
+	keys := message.NewKeys([]string{"a secret of sixteen bytes"})
 	return Store{Conn: nc, API: "$JS.API", Names: names, Keys: keys}, js
 }
 
@@ -53,7 +53,7 @@ func TestRecordAmongForgeries(t *testing.T) {
 			t.Fatalf("without a record: got %+v, %v, want no list", empty, err)
 		}
 		var none *List
-		first := ok(none.Pause("a.>", time.Now()))
+		first := ok(none.Pause("a.>", Hours{}, time.Now()))
 		if _, err := store.Write(ctx, first, empty); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestRecordAmongForgeries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second := ok(first.Pause("b.>", time.Now()))
+		second := ok(first.Pause("b.>", Hours{}, time.Now()))
 		if _, err := store.Write(ctx, second, read); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestRecordAmongForgeries(t *testing.T) {
 			!read.untidy() {
 			t.Fatalf("after forgeries: got %+v, %v, want the second list", read, err)
 		}
-		if err := store.Tidy(ctx, read); err != nil {
+		if err := store.tidy(ctx, read); err != nil {
 			t.Fatal(err)
 		}
 		st, err := js.Stream(ctx, "DELAY_PAUSED")
@@ -108,7 +108,7 @@ func TestKeeper(t *testing.T) {
 		k.Load(ctx)
 		running.Go(func() { k.Run(ctx) })
 		var none *List
-		l := must(t)(none.Pause("a.>", time.Now()))
+		l := must(t)(none.Pause("a.>", Hours{}, time.Now()))
 		forged := store.Seal(l)
 		forged.Seal = "x" + forged.Seal[1:]
 		k.Receive(forged)
@@ -155,13 +155,93 @@ func TestKeeper(t *testing.T) {
 	})
 }
 
+// TestUnstoredListYields: the owner of the lanes could not store a change. Meanwhile, an operator whose clock is behind
+// has paused another pattern, in a list with a lower version. The owner takes over the operator's list, and does not
+// write its own list over it. Until then, it does not follow the operator's list.
+func TestUnstoredListYields(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		store, js := newStore(t, s)
+		ctx, ok := context.Background(), must(t)
+		time.Sleep(time.Hour)
+		behind := time.Now().Add(-time.Minute) // the operator's clock
+		var none *List
+		first := ok(ok(none.Pause("a.>", Hours{}, behind)).Resume("a.>", behind))
+		_, err := store.Write(ctx, first, readResult{})
+		natstest.NoError(t, err)
+		k := startKeeper(t, store)
+		limit := func(n int64) {
+			cfg := jetstream.StreamConfig{Name: "DELAY_PAUSED", MaxMsgs: n, Discard: jetstream.DiscardNew,
+				Subjects: []string{store.Names.PausedStreamFilter(), store.Names.PausesRecord()}}
+			_, err := js.UpdateStream(ctx, cfg)
+			natstest.NoError(t, err)
+		}
+		limit(1)
+		k.SetState(ctx, first.Pauses[0].ID, Resuming, Closing)
+		limit(-1)
+		if p := k.List().Pauses[0]; p.State != Closing {
+			t.Fatalf("the pause is %s, want closing: the stream is full, and the lane must drain", p.State)
+		}
+		before, err := store.Read(ctx)
+		natstest.NoError(t, err)
+		paused := ok(before.List.Pause("b.>", Hours{}, behind))
+		_, err = store.Write(ctx, paused, before)
+		natstest.NoError(t, err)
+		k.Receive(store.Seal(paused))
+		if paused.Version >= k.List().Version || k.List().Follows(paused, "b.>") {
+			t.Fatalf("the owner has %+v, want a list that has a higher version than %d and does not pause b.>", k.List(),
+				paused.Version)
+		}
+		natstest.NoError(t, k.read(ctx))
+		after, err := store.Read(ctx)
+		natstest.NoError(t, err)
+		if !after.List.Stops("b.x") || !k.List().Stops("b.x") || !k.List().Follows(paused, "b.>") {
+			t.Errorf("the record is %+v and the owner has %+v, want b.> paused", after.List, k.List())
+		}
+	})
+}
+
+// TestStoredTime: each state has the time at which the stream stored the list in which it began. Other changes keep
+// that time, also changes by a writer whose clock is wrong.
+func TestStoredTime(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		store, _ := newStore(t, s)
+		ctx, ok := context.Background(), must(t)
+		k := startKeeper(t, store)
+		start := time.Now()
+		wrong := start.Add(48 * time.Hour)
+		change := func(f func(*List) (*List, error)) *List {
+			t.Helper()
+			read, err := store.Read(ctx)
+			natstest.NoError(t, err)
+			next := ok(f(read.List))
+			_, err = store.Write(ctx, next, read)
+			natstest.NoError(t, err)
+			k.Receive(store.Seal(next))
+			natstest.NoError(t, k.read(ctx))
+			time.Sleep(time.Hour)
+			return next
+		}
+		change(func(l *List) (*List, error) { return l.Pause("a.>", Hours{}, wrong) })
+		change(func(l *List) (*List, error) { return l.Pause("b.>", Hours{}, wrong) })
+		change(func(l *List) (*List, error) { return l.Resume("a.>", wrong) })
+		change(func(l *List) (*List, error) { return l.Pause("c.>", Hours{}, wrong) })
+		for pattern, want := range map[string]time.Duration{"a.>": 2 * time.Hour, "b.>": time.Hour, "c.>": 3 * time.Hour} {
+			for _, p := range k.List().Pauses {
+				if got := p.Stored.Sub(start); p.Pattern == pattern && got != want {
+					t.Errorf("%s: the state began after %s, want %s", pattern, got, want)
+				}
+			}
+		}
+	})
+}
+
 // TestUnreadRecord: a keeper that could not read the record at its start reads the record as soon as that is possible,
 // even if nobody calls Refresh.
 func TestUnreadRecord(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, js := newStore(t, s)
-		l := must(t)((*List)(nil).Pause("a.>", time.Now()))
-		if _, err := store.Write(t.Context(), l, ReadResult{}); err != nil {
+		l := must(t)((*List)(nil).Pause("a.>", Hours{}, time.Now()))
+		if _, err := store.Write(t.Context(), l, readResult{}); err != nil {
 			t.Fatal(err)
 		}
 		s.Stop()

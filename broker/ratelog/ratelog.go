@@ -45,9 +45,10 @@ func (l *Limit) Reset() bool {
 	return allowed
 }
 
-// A Logger logs each message at most once in the interval [Interval]. The attribute "more" is the number of lines with
-// the message that were suppressed since its previous line. A Logger distinguishes messages only by their text and
-// remembers every text, so the text must be constant. It is safe for concurrent use.
+// A Logger logs each message at most once in an interval, which is [Interval] unless the caller has another one. The
+// attribute "more" is the number of lines with the message that were suppressed since its previous line. A Logger
+// distinguishes messages only by their text and remembers every text, so the text must be constant. It is safe for
+// concurrent use.
 type Logger struct {
 	log *slog.Logger
 
@@ -62,7 +63,12 @@ func New(log *slog.Logger) *Logger {
 
 // Log logs msg with the attributes of args, unless it has logged msg within the interval Interval.
 func (l *Logger) Log(level slog.Level, msg string, args ...any) {
-	suppressed, ok := l.limit(msg).Allow(Interval)
+	l.LogEvery(Interval, level, msg, args...)
+}
+
+// LogEvery is like Log, with another interval.
+func (l *Logger) LogEvery(interval time.Duration, level slog.Level, msg string, args ...any) {
+	suppressed, ok := l.limit(msg).Allow(interval)
 	if !ok {
 		return
 	}

@@ -7,6 +7,7 @@ type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
+	Remedy string `json:"do,omitempty"`
 }
 
 // FailingChecks returns the failed checks of a probe as text.

@@ -17,9 +17,9 @@ type Report struct {
 	WaitingMessages int // messages in memory that wait for a time or for the end of a closing pause
 	NewerMessages   int // messages of a newer format
 
-	Pending, Read, Bytes uint64
-	MaxBytes             int64
-	UnopenedEntries      int // entries of timers that are sealed with an unknown key
+	Pending, Read, Arrived, Bytes uint64
+	MaxBytes                      int64
+	UnopenedEntries               int // entries of timers that are sealed with an unknown key
 
 	ClockOffset time.Duration // the leader's time minus the sum of Gauge.base and the monotonic time since base
 	ClockRead   time.Time     // local time of the last reading of the leader's clock; zero if there is none
@@ -55,7 +55,7 @@ func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	g.mu.Unlock()
 	l.Memory, l.WaitingMessages = r.Memory, r.WaitingMessages
 	l.NewerMessages, l.UnopenedEntries = r.NewerMessages, r.UnopenedEntries
-	l.Pending, l.Read, l.Bytes, l.MaxBytes = r.Pending, r.Read, r.Bytes, r.MaxBytes
+	l.Pending, l.Read, l.Arrived, l.Bytes, l.MaxBytes = r.Pending, r.Read, r.Arrived, r.Bytes, r.MaxBytes
 	l.ResumesAt, l.NextDue = r.ResumesAt.Stamp().UTC(), r.NextDue.Stamp().UTC()
 	if !r.UncommittedSince.IsZero() {
 		l.CommitAge = max(0, local.Sub(r.UncommittedSince))

@@ -4,8 +4,16 @@ import (
 	"encoding/json"
 	"time"
 
+	"delaybroker/broker/fault"
 	"delaybroker/broker/streams"
 )
+
+// MaxUnworked is the time without a working loop after which a lane makes its instance unready.
+const MaxUnworked = 10 * time.Second
+
+// MaxOverdue is the time after which an overdue message makes its instance unready. Before that, an instance of a newer
+// broker takes over messages that only it can read, and an outage of a second ends.
+const MaxOverdue = 10 * time.Second
 
 // LaneStatus is the state of one lane. If this instance does not own the lane, the state is zero, and the counts are
 // from the time when this instance owned the lane. Durations are seconds in JSON.
@@ -16,13 +24,17 @@ type LaneStatus struct {
 	Delay  time.Duration `json:"delay"`
 
 	Owned   bool   `json:"owned"`
-	Owner   string `json:"owner,omitempty"` // the owning instance, if several instances divide the lanes
+	Owner   string `json:"owner,omitempty"` // the active instance
 	InDoubt bool   `json:"in_doubt"`        // ownership is uncertain, so nothing is delivered
 	Live    bool   `json:"live"`            // the lane's consumer is probably alive
+	// Unworked is the time for which the active instance has had no loop that works the lane; zero if it has one.
+	Unworked time.Duration `json:"unworked"`
+	Fault    *fault.Fault  `json:"fault,omitempty"` // why the messages of the lane wait; nil if they do not
 
 	Memory
 
 	Read      uint64    `json:"read"`                // sequence of the last message read; zero before the first
+	Arrived   uint64    `json:"arrived,omitempty"`   // all messages up to this sequence were delivered or moved
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // until then, no unread message is due, and none is read
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
 	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the latest read of the whole
@@ -60,6 +72,11 @@ type Moves struct {
 	Repeats   uint64 `json:"repeats"` // publishes repeated after no answer or lack of room
 }
 
+// Late reports whether a message is overdue by MaxOverdue, and the broker itself is late, and not a target.
+func (l LaneStatus) Late() bool {
+	return l.Overdue >= MaxOverdue && !streams.Kind(l.Kind).WaitsForTarget()
+}
+
 // CompareLanes compares lanes by the order in which messages pass through them: see streams.CompareLanes.
 func CompareLanes(a, b LaneStatus) int { return streams.CompareLanes(a.spec(), b.spec()) }
 
@@ -74,7 +91,11 @@ func (l LaneStatus) MarshalJSON() ([]byte, error) {
 		plain
 		Delay       float64 `json:"delay"`
 		Overdue     float64 `json:"overdue"`
+		Unworked    float64 `json:"unworked"`
 		CommitAge   float64 `json:"commit_age"`
 		ClockOffset float64 `json:"clock_offset"`
-	}{plain(l), l.Delay.Seconds(), l.Overdue.Seconds(), l.CommitAge.Seconds(), l.ClockOffset.Seconds()})
+	}{
+		plain(l), l.Delay.Seconds(), l.Overdue.Seconds(), l.Unworked.Seconds(), l.CommitAge.Seconds(),
+		l.ClockOffset.Seconds(),
+	})
 }

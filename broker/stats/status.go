@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"slices"
 	"time"
 
 	"delaybroker/broker/link"
@@ -21,6 +22,11 @@ type Status struct {
 	PausedMessages uint64        `json:"paused_messages"` // the number of messages that wait in DELAY_PAUSED
 }
 
+// Active reports whether the instance is active: it owns the lanes.
+func (s Status) Active() bool {
+	return slices.ContainsFunc(s.Lanes, func(l LaneStatus) bool { return l.Owned })
+}
+
 // Counts has the counts of a broker that belong to no lane.
 type Counts struct {
 	Outcomes    map[string]uint64       `json:"outcomes"` // attempts by outcome: see deliver.Outcome
@@ -34,6 +40,7 @@ type Counts struct {
 	EarlyChecks       uint64                     `json:"early_checks"`  // clock readings that could show one
 	SweptTimers       uint64                     `json:"timers_swept"`  // overdue timers found only by scanning the timers
 	MissedRounds      uint64                     `json:"rounds_missed"` // missed rounds of series that will not fire
+	PausedSeries      uint64                     `json:"series_paused"` // series paused by Delay-Pause-After
 	Lateness          map[streams.Kind]Histogram `json:"lateness"`      // of deliveries, by kind of lane
 	Rates             []RateCount                `json:"rates"`         // delivered and refused, by pattern of DELAY_RATE
 	// Targets contains names that tenants chose. Any client that reaches /status can read the JSON of Counts, so Targets

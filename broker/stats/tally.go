@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/journal"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
 )
@@ -20,10 +19,9 @@ type Tally struct {
 	EarlyChecks       atomic.Uint64
 	SweptTimers       atomic.Uint64
 	MissedRounds      atomic.Uint64
+	PausedSeries      atomic.Uint64
 	Lateness          map[streams.Kind]*Latencies
-	Journal           journal.Counts
 	Targets           *deliver.Counts
-	RecentTargets     atomic.Pointer[[]TargetAnswer] // renewed every 10 s if a history is kept; otherwise nil
 }
 
 // NewTally returns a Tally with zero counts.
@@ -49,6 +47,7 @@ func (t *Tally) Read() Counts {
 		OwnDuplicates: t.OwnDuplicates.Load(), ForeignDuplicates: t.ForeignDuplicates.Load(), Unstored: t.Unstored.Load(),
 		EarlyReadings: t.EarlyReadings.Load(), EarlyChecks: t.EarlyChecks.Load(),
 		SweptTimers: t.SweptTimers.Load(), MissedRounds: t.MissedRounds.Load(),
+		PausedSeries: t.PausedSeries.Load(),
 	}
 	for o := range t.Outcomes {
 		c.Outcomes[deliver.Outcome(o).String()] = t.Outcomes[o].Load()
@@ -64,7 +63,8 @@ func (t *Tally) Read() Counts {
 	return c
 }
 
-// LaneCounts counts the moves and deliveries of one lane. It outlives the lane's workers, because ownership may change.
+// LaneCounts counts the moves and deliveries of one lane. It outlives the lane's workers, because another
+// instance may become active, and then this one again.
 type LaneCounts struct {
 	Spec                              streams.Spec
 	Delivered, Hops, Retries, Repeats atomic.Uint64

@@ -66,6 +66,7 @@ type TargetAnswer struct {
 	TargetCount
 	DeliveredRate *float64 `json:"delivered_per_second"`
 	RefusedRate   *float64 `json:"refused_per_second"`
+	Recent        []uint64 `json:"recent,omitempty"` // attempts in each of the latest steps: see Recent
 }
 
 // TargetsSince returns the current counts. The interval is the time since the earlier counts; if it is zero, the rates
@@ -87,38 +88,58 @@ func TargetsSince(current, earlier []TargetCount, interval time.Duration) []Targ
 	return all
 }
 
-// AddTargets adds the reports of instances by target and rate, and returns the busiest first. It ignores the targets of
-// an instance after the first maxTargets.
-func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
-	sums := make(map[targetKey]*TargetAnswer)
-	for _, targets := range instances {
-		for _, a := range targets[:min(len(targets), maxTargets)] {
-			sum := sums[a.key()]
-			if sum == nil {
-				sum = &TargetAnswer{TargetCount: TargetCount{Target: a.Target, Rate: a.Rate}}
-				sums[a.key()] = sum
-			}
-			sum.Delivered, sum.Refused = sum.Delivered+a.Delivered, sum.Refused+a.Refused
-			sum.DeliveredRate = addRates(sum.DeliveredRate, a.DeliveredRate)
-			sum.RefusedRate = addRates(sum.RefusedRate, a.RefusedRate)
+// InheritTargets adds the counts of earlier instances to the answers of the active one, and returns the busiest first,
+// at most maxTargets.
+func InheritTargets(earlier []TargetCount, own []TargetAnswer) []TargetAnswer {
+	all := slices.Clone(own)
+	for _, c := range earlier {
+		i := slices.IndexFunc(all, func(a TargetAnswer) bool { return a.key() == c.key() })
+		if i < 0 {
+			i, all = len(all), append(all, TargetAnswer{TargetCount: TargetCount{Target: c.Target, Rate: c.Rate}})
 		}
-	}
-	all := make([]TargetAnswer, 0, len(sums))
-	for _, sum := range sums {
-		all = append(all, *sum)
+		all[i].Delivered, all[i].Refused = all[i].Delivered+c.Delivered, all[i].Refused+c.Refused
 	}
 	slices.SortFunc(all, func(a, b TargetAnswer) int {
 		return cmp.Or(cmp.Compare(attemptRate(b), attemptRate(a)), cmp.Compare(b.Delivered+b.Refused, a.Delivered+a.Refused),
 			cmp.Compare(a.Target, b.Target), cmp.Compare(a.Rate, b.Rate))
 	})
-	return all
+	return all[:min(len(all), maxTargets)]
 }
 
-func addRates(a, b *float64) *float64 {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
+const (
+	maxRecent = 30  // number of steps that a small chart shows
+	maxCharts = 200 // number of targets with a small chart
+)
+
+// Recent returns the values of the latest steps, at most maxRecent: the earlier ones, and the newest.
+func Recent(earlier []uint64, newest uint64) []uint64 {
+	return append(slices.Clone(earlier[max(0, len(earlier)+1-maxRecent):]), newest)
+}
+
+// ContinueTargets adds the attempts of the latest step, of a length, to those of the steps before. Targets has the
+// busiest first.
+func ContinueTargets(targets, before []TargetAnswer, step time.Duration) {
+	recent := make(map[targetKey][]uint64, len(before))
+	for _, b := range before {
+		recent[b.key()] = b.Recent
 	}
-	return new(*a + *b)
+	for i, t := range targets[:min(len(targets), maxCharts)] {
+		targets[i].Recent = Recent(recent[t.key()], uint64(attemptRate(t)*step.Seconds()+0.5))
+	}
+}
+
+// SubtractTargets subtracts the counts of one instance from those of the fleet.
+func SubtractTargets(fleet, one []TargetCount) []TargetCount {
+	rest := slices.Clone(fleet)
+	for i := range rest {
+		for _, c := range one {
+			if c.key() == rest[i].key() {
+				rest[i].Delivered -= min(rest[i].Delivered, c.Delivered)
+				rest[i].Refused -= min(rest[i].Refused, c.Refused)
+			}
+		}
+	}
+	return rest
 }
 
 func attemptRate(a TargetAnswer) (n float64) {

@@ -2,6 +2,7 @@ package stats_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,30 +25,40 @@ func TestTargetsSince(t *testing.T) {
 	}
 }
 
-// TestAddTargets: the busiest target is the first. An instance with unknown rates does not reduce the rates of the
-// others. Of a report with too many targets, only the first maxTargets count.
-func TestAddTargets(t *testing.T) {
+// TestInheritTargets: the busiest target is the first. The counts of earlier instances add to the totals and not to the
+// rates, and a fleet's counts without those of one instance are those of the others.
+func TestInheritTargets(t *testing.T) {
 	rate := func(n float64) *float64 { return &n }
-	one := []stats.TargetAnswer{
-		{stats.TargetCount{"a", "", 10, 1}, rate(1), rate(0)}, {stats.TargetCount{"b", "", 10, 0}, rate(3), rate(4)},
-		{stats.TargetCount{"c", "c", 1, 0}, nil, nil},
+	own := []stats.TargetAnswer{
+		{stats.TargetCount{"a", "", 10, 1}, rate(1), rate(0), nil},
+		{stats.TargetCount{"b", "", 10, 0}, rate(3), rate(4), nil},
 	}
-	other := []stats.TargetAnswer{
-		{stats.TargetCount{"a", "", 5, 2}, rate(0.5), rate(0)}, {stats.TargetCount{"b", "", 1, 0}, nil, nil},
-		{stats.TargetCount{"c", "", 2, 0}, nil, nil},
-	}
-	const want = `[{"target":"b","delivered":11,"refused":0,"delivered_per_second":3,"refused_per_second":4},` +
-		`{"target":"a","delivered":15,"refused":3,"delivered_per_second":1.5,"refused_per_second":0},` +
-		`{"target":"c","delivered":2,"refused":0,"delivered_per_second":null,"refused_per_second":null},` +
-		`{"target":"c","rate":"c","delivered":1,"refused":0,"delivered_per_second":null,"refused_per_second":null}]`
-	if got, _ := json.Marshal(stats.AddTargets(one, other)); string(got) != want {
+	earlier := []stats.TargetCount{{"a", "", 5, 2}, {"c", "", 2, 0}}
+	const want = `[{"target":"b","delivered":10,"refused":0,"delivered_per_second":3,"refused_per_second":4},` +
+		`{"target":"a","delivered":15,"refused":3,"delivered_per_second":1,"refused_per_second":0},` +
+		`{"target":"c","delivered":2,"refused":0,"delivered_per_second":null,"refused_per_second":null}]`
+	fleet := stats.InheritTargets(earlier, own)
+	if got, _ := json.Marshal(fleet); string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for range 40 { // a take-over keeps the attempts of the steps before it
+		before := fleet
+		fleet = stats.InheritTargets(earlier, own)
+		stats.ContinueTargets(fleet, before, 10*time.Second)
+	}
+	if b, c := fleet[0].Recent, fleet[2].Recent; len(b) != 30 || b[0] != 70 || b[29] != 70 || c[29] != 0 {
+		t.Errorf("got the attempts %v and %v, want 30 times 70 and 0", b, c)
 	}
 	huge := make([]stats.TargetAnswer, 100_000)
 	for i := range huge {
 		huge[i].Target = time.Duration(i).String()
 	}
-	if got := len(stats.AddTargets(huge)); got > 1000 {
-		t.Errorf("AddTargets took %d targets of one instance, want at most 1000", got)
+	if got := len(stats.InheritTargets(nil, huge)); got > 1000 {
+		t.Errorf("got %d targets, want at most 1000", got)
+	}
+	all, one := []stats.TargetCount{{"a", "", 15, 3}, {"c", "", 2, 0}}, []stats.TargetCount{{"a", "", 10, 1}}
+	rest := stats.SubtractTargets(all, one)
+	if !slices.Equal(rest, earlier) {
+		t.Errorf("without one instance: got %v, want %v", rest, earlier)
 	}
 }

@@ -23,12 +23,12 @@ func (s Status) HistoryCounts() history.Counts {
 	t := s.Totals(time.Time{})
 	c.Delivered, c.Refused = t.Delivered, t.Refused
 	for _, l := range s.Lanes {
-		if l.Owned {
+		if l.Owned && streams.Kind(l.Kind) != streams.Timers { // each pending timer has a marker in a level
 			c.Pending += l.Pending
 		}
 	}
 	for _, kind := range streams.LaneKinds() {
-		if kind == streams.Retry || kind == streams.Paused { // a wait for the target is no lateness of the broker
+		if kind.WaitsForTarget() {
 			continue
 		}
 		var below uint64

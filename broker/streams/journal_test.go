@@ -13,7 +13,7 @@ import (
 
 func journalSpec() Spec {
 	return Spec{Kind: Journal, Stream: "DELAY_JOURNAL", Subjects: []string{"delaysys.journal"}, Prefix: "delay",
-		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
+		MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
 }
 
 // journalHarmfulChanges are changes of settings with which records could be missing, or the journal could harm lanes.

@@ -11,7 +11,7 @@ import (
 func Prefixes(infos map[string]*jetstream.StreamInfo) []string {
 	found := make(map[string]bool)
 	for _, info := range infos {
-		if m := info.Config.Metadata; m[metaKind] != "" && m[metaPrefix] != "" {
+		if m := info.Config.Metadata; m[metaKind] != "" && !isCopy(info.Config) && m[metaPrefix] != "" {
 			found[m[metaPrefix]] = true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,9 @@ type Provisioner struct {
 	NeedLeaders bool
 	// OptionalStream is the name of a stream whose missing leader does not cause ErrNoLeader.
 	OptionalStream string
+	// Check is called with the existing streams of the broker and of the account before the first change. Its error ends
+	// Provision. Check may be nil.
+	Check func(found []Spec, all map[string]*jetstream.StreamInfo) error
 	// Provision calls OnSuccess with all streams of the account when it has succeeded. OnSuccess may be nil.
 	OnSuccess func(all map[string]*jetstream.StreamInfo)
 	// ChangeTimeout is the maximum time for one change of a stream. If zero, jsapi.Timeout applies.
@@ -58,6 +62,15 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 	found, infos, err := p.Find(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	if p.Check != nil {
+		if err := p.Check(found, infos); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(p.leaderless) > 0 && !p.SecretConfigured && len(Secrets(found)) == 0 {
+		return nil, nil, fmt.Errorf("%w, so the secret cannot be read: %s", ErrNoLeader,
+			strings.Join(slices.Sorted(maps.Keys(p.leaderless)), " "))
 	}
 	if p.MayCreate {
 		if err := p.apply(ctx, p.skipLeaderless(want), found, infos); err != nil {
@@ -98,13 +111,12 @@ func (p Provisioner) apply(ctx context.Context, want, found []Spec, infos map[st
 		planned[s.Stream] = s
 	}
 	for _, s := range found {
-		if _, wanted := planned[s.Stream]; !wanted && !p.leaderless[s.Stream] && s.Kind == Level && s.Format <= Format &&
-			s.MarksErr == nil {
+		if _, wanted := planned[s.Stream]; !wanted && !p.leaderless[s.Stream] && s.Kind == Level && s.MarksErr == nil {
 			s.Subjects = p.RetiredSubjects(s)
 			planned[s.Stream] = s
 		}
 	}
-	want, changed, err := p.seal(ctx, want, found, infos)
+	want, changed, err := p.seal(ctx, want, found)
 	if err != nil {
 		return err
 	}
@@ -123,7 +135,7 @@ type Comparison struct {
 	Drift          []Drift
 }
 
-// Compare compares the wanted streams with all existing streams. It skips a stream of a newer format.
+// Compare compares the wanted streams with all existing streams.
 func Compare(want []Spec, infos map[string]*jetstream.StreamInfo) Comparison {
 	var c Comparison
 	for _, s := range want {
@@ -131,7 +143,6 @@ func Compare(want []Spec, infos map[string]*jetstream.StreamInfo) Comparison {
 		switch {
 		case !ok:
 			c.MissingStreams = append(c.MissingStreams, s.Stream)
-		case isNewer(info.Config):
 		case !sameMarks(s.Config(), info.Config):
 			c.ForeignStreams = append(c.ForeignStreams, s.Stream)
 		default:

@@ -1,13 +1,11 @@
 package streams
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -26,21 +24,23 @@ import (
 // secret that was ever used is in some stream. The brokers accept the seals of all these secrets, and seal with the
 // secret of the intake.
 
-// upgradeTime is the time for which older brokers, which do not seal, may run in parallel with newer brokers.
-const upgradeTime = time.Hour
+//
+// Streams exist without a secret only if the secret is configured, or if an operator has created them. Then nothing is
+// generated, and an instance without a configured secret does not start: see provision.ErrSecret.
 
-// Secrets returns the secrets of the given streams, and the latest SealStart, or zero if no stream has one. The brokers
-// seal with the first secret.
-func Secrets(found []Spec) (secrets []string, start time.Time) {
+// Secrets returns the secrets of the given streams. The brokers seal with the first secret.
+func Secrets(found []Spec) (secrets []string) {
 	for _, s := range intakeFirst(found) {
 		if s.Secret != "" && !slices.Contains(secrets, s.Secret) {
 			secrets = append(secrets, s.Secret)
 		}
-		if s.SealStart.After(start) {
-			start = s.SealStart
-		}
 	}
-	return secrets, start
+	return secrets
+}
+
+// SecretElsewhere reports whether the streams exist and keep no secret. Streams without readable marks do not count.
+func SecretElsewhere(found []Spec) bool {
+	return len(Secrets(found)) == 0 && slices.ContainsFunc(found, func(s Spec) bool { return s.MarksErr == nil })
 }
 
 // intakeFirst returns the streams with the intake first, because the brokers seal with the intake's secret.
@@ -56,23 +56,12 @@ func intakeFirst(found []Spec) []Spec {
 	return append(intake, others...)
 }
 
-func (s Seals) writeMarks(metadata map[string]string) {
-	if s.Secret != "" {
-		metadata[metaSecret] = s.Secret
-	}
-	if !s.SealStart.IsZero() {
-		metadata[metaSealed] = s.SealStart.UTC().Format(time.RFC3339)
-	}
-}
-
-// seal adds the marks of seals to the wanted streams, and writes missing marks into existing streams. It returns the
-// wanted streams with the marks, and reports whether it changed an existing stream.
-func (p Provisioner) seal(
-	ctx context.Context, want, found []Spec, infos map[string]*jetstream.StreamInfo,
-) (marked []Spec, changed bool, err error) {
-	marks := p.wantedSeals(found, infos)
+// seal adds the secret to the wanted streams, and writes it into existing streams without a secret. It returns the
+// wanted streams with the secret, and reports whether it changed an existing stream.
+func (p Provisioner) seal(ctx context.Context, want, found []Spec) (sealed []Spec, changed bool, err error) {
+	secret := p.wantedSecret(found)
 	for _, s := range intakeFirst(found) {
-		if s.Format > Format || s.MarksErr != nil || !s.lacks(marks) {
+		if secret == "" || s.Secret != "" || s.MarksErr != nil {
 			continue
 		}
 		cfg, err := p.read(ctx, s)
@@ -86,57 +75,37 @@ func (p Provisioner) seal(
 		if !ok {
 			continue
 		}
-		// If another instance has just written its marks, those marks stay.
-		merged := Seals{Secret: cmp.Or(current.Secret, marks.Secret), SealStart: cmp.Or(current.SealStart, marks.SealStart)}
-		if current.lacks(marks) {
-			cfg.Metadata = maps.Clone(cfg.Metadata)
-			merged.writeMarks(cfg.Metadata)
-			if err := p.update(ctx, *cfg); err != nil {
-				return nil, false, err
-			}
-			changed = true
+		if current.Secret != "" { // another instance has just written its secret, which stays
+			secret = current.Secret
+			continue
 		}
-		if !p.SecretConfigured {
-			marks.Secret = merged.Secret
+		cfg.Metadata = maps.Clone(cfg.Metadata)
+		cfg.Metadata[metaSecret] = secret
+		if err := p.update(ctx, *cfg); err != nil {
+			return nil, false, err
 		}
-		marks.SealStart = merged.SealStart
+		changed = true
 	}
-	marked = slices.Clone(want)
-	for i := range marked {
-		marked[i].Seals = marks
-	}
-	return marked, changed, nil
+	return withSecret(want, secret), changed, nil
 }
 
-func (s Seals) lacks(marks Seals) bool {
-	return s.Secret == "" && marks.Secret != "" || s.SealStart.IsZero() && !marks.SealStart.IsZero()
+func withSecret(specs []Spec, secret string) []Spec {
+	specs = slices.Clone(specs)
+	for i := range specs {
+		specs[i].Secret = secret
+	}
+	return specs
 }
 
-// wantedSeals returns the marks that all streams should have. If streams exist, and none has a SealStart, older brokers
-// may still run: then SealStart is upgradeTime from now.
-func (p Provisioner) wantedSeals(found []Spec, infos map[string]*jetstream.StreamInfo) Seals {
-	secrets, start := Secrets(found)
-	marks := Seals{SealStart: start}
-	switch {
-	case p.SecretConfigured: // the secret is configured, not kept in streams
-	case len(secrets) > 0:
-		marks.Secret = secrets[0]
-	case start.IsZero(): // otherwise the secret was configured, and its absence is an error: see provision.ErrSecret
-		marks.Secret = rand.Text()
+// wantedSecret returns the secret that all streams should have, or "" if they should keep none.
+func (p Provisioner) wantedSecret(found []Spec) string {
+	if p.SecretConfigured || SecretElsewhere(found) {
+		return ""
 	}
-	if start.IsZero() {
-		marks.SealStart = time.Now()
-		for _, s := range found {
-			if timestamp := infos[s.Stream].TimeStamp; !timestamp.IsZero() { // by a server's clock, like the times of messages
-				marks.SealStart = timestamp
-			}
-		}
-		if len(found) > 0 {
-			marks.SealStart = marks.SealStart.Add(upgradeTime)
-		}
+	if secrets := Secrets(found); len(secrets) > 0 {
+		return secrets[0]
 	}
-	marks.SealStart = marks.SealStart.UTC().Truncate(time.Second)
-	return marks
+	return rand.Text()
 }
 
 // read returns the current configuration of one stream, or nil if the stream does not exist. It needs only the
@@ -161,16 +130,13 @@ func (p Provisioner) read(ctx context.Context, s Spec) (*jetstream.StreamConfig,
 	return config, nil
 }
 
-// adopt reads the marks that another instance has written, and sets them in the specifications of the streams that this
+// adopt reads the secret that another instance has written, and sets it in the specifications of the streams that this
 // instance has not created yet.
 func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
-	found, infos, err := p.Find(ctx)
+	found, _, err := p.Find(ctx)
 	if err != nil {
 		return err
 	}
-	marks := p.wantedSeals(found, infos)
-	for i := range want {
-		want[i].Seals = marks
-	}
+	copy(want, withSecret(want, p.wantedSecret(found)))
 	return nil
 }

@@ -5,15 +5,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/test/natstest"
 )
 
-// secretsOf provisions the streams, and returns their secrets and the time from which messages are sealed.
-func secretsOf(t *testing.T, p Provisioner, want []Spec) ([]string, time.Time) {
+// secretsOf provisions the streams, and returns their secrets.
+func secretsOf(t *testing.T, p Provisioner, want []Spec) []string {
 	t.Helper()
 	found, _, err := p.Provision(context.Background(), want)
 	if err != nil {
@@ -22,19 +21,17 @@ func secretsOf(t *testing.T, p Provisioner, want []Spec) ([]string, time.Time) {
 	return Secrets(found)
 }
 
-// removeSeals removes all metadata of seals from the streams, as if an older broker had created them.
-func removeSeals(t *testing.T, js jetstream.JetStream, want []Spec) {
+// removeSecrets removes the secrets from the metadata of the given streams.
+func removeSecrets(t *testing.T, js jetstream.JetStream, specs []Spec) {
 	t.Helper()
-	for _, s := range want {
-		natstest.Reconfigure(t, js, s.Stream, func(cfg *jetstream.StreamConfig) {
-			delete(cfg.Metadata, metaSecret)
-			delete(cfg.Metadata, metaSealed)
-		})
+	for _, s := range specs {
+		natstest.Reconfigure(t, js, s.Stream, func(cfg *jetstream.StreamConfig) { delete(cfg.Metadata, metaSecret) })
 	}
 }
 
-// TestSecretsOfConcurrentInstances: several instances provision at the same time, without streams or with the streams
-// of an older broker. In any order of their steps, every secret with which an instance seals is in a stream afterwards.
+// TestSecretsOfConcurrentInstances: several instances provision at the same time, without streams, or with streams of
+// which all but one lack the secret. In any order of their steps, every secret with which an instance seals is in a
+// stream afterwards.
 func TestSecretsOfConcurrentInstances(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		for range 5 {
@@ -42,7 +39,7 @@ func TestSecretsOfConcurrentInstances(t *testing.T) {
 				specs := wantedSpecs("1m", "30m")
 				if !fresh {
 					mustProvision(t, provisioner(js, true), specs)
-					removeSeals(t, js, specs)
+					removeSecrets(t, js, specs[1:])
 				}
 				var mu sync.Mutex // guards seal
 				var seal []string
@@ -54,9 +51,9 @@ func TestSecretsOfConcurrentInstances(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						secrets, sealed := Secrets(found)
-						if len(secrets) == 0 || sealed.IsZero() {
-							t.Errorf("an instance found the secrets %q, sealed since %s; want both", secrets, sealed)
+						secrets := Secrets(found)
+						if len(secrets) == 0 {
+							t.Error("an instance found no secret")
 							return
 						}
 						mu.Lock()
@@ -65,7 +62,7 @@ func TestSecretsOfConcurrentInstances(t *testing.T) {
 					})
 				}
 				all.Wait()
-				final, _ := secretsOf(t, provisioner(js, false), specs)
+				final := secretsOf(t, provisioner(js, false), specs)
 				for _, s := range seal {
 					if !slices.Contains(final, s) {
 						t.Errorf("fresh %t: an instance seals with %s, and the streams have only %s", fresh, s, final)
@@ -76,32 +73,32 @@ func TestSecretsOfConcurrentInstances(t *testing.T) {
 	}
 }
 
-// TestSecretChangesOnlyMetadata: if the provisioner may change streams, a stream of an older broker gets a secret, and
-// is otherwise unchanged. A stream with a secret keeps that secret.
+// TestSecretChangesOnlyMetadata: if the provisioner may change streams, a stream without the secret of the others gets
+// it, and is otherwise unchanged. A stream with a secret keeps that secret.
 func TestSecretChangesOnlyMetadata(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		specs := wantedSpecs("1m", "30m")
-		mustProvision(t, provisioner(js, true), specs)
-		removeSeals(t, js, specs)
+		secrets := secretsOf(t, provisioner(js, true), specs)
+		if len(secrets) != 1 || len(secrets[0]) < 16 {
+			t.Fatalf("the secrets are %q, want one", secrets)
+		}
 		natstest.Reconfigure(t, js, "DELAY_30m", func(cfg *jetstream.StreamConfig) {
+			delete(cfg.Metadata, metaSecret)
 			cfg.Metadata["team"], cfg.MaxConsumers, cfg.Description = "shop", 9, "the operator's words"
 			cfg.Subjects = append(cfg.Subjects, "shop.own")
 		})
 		before := configOf(t, js, "DELAY_30m")
-		secrets, sealed := secretsOf(t, provisioner(js, false), specs)
-		if len(secrets) > 0 || !sealed.IsZero() {
-			t.Errorf("without permission to change streams: got %q since %s, want no secret", secrets, sealed)
+		if secretsOf(t, provisioner(js, false), specs); configOf(t, js, "DELAY_30m").Metadata[metaSecret] != "" {
+			t.Error("a provisioner that may not change streams has changed one")
 		}
-		secrets, sealed = secretsOf(t, provisioner(js, true), specs)
-		if len(secrets) != 1 || len(secrets[0]) < 16 {
-			t.Fatalf("the secrets are %q, want one", secrets)
-		}
-		if until := time.Until(sealed); until < 59*time.Minute || until > time.Hour {
-			t.Errorf("seals are required in %s, want an hour, during which older brokers may run", until)
+		if again := secretsOf(t, provisioner(js, true), specs); !slices.Equal(again, secrets) {
+			t.Errorf("the secrets are %q, want %q", again, secrets)
 		}
 		after := configOf(t, js, "DELAY_30m")
+		if after.Metadata[metaSecret] != secrets[0] {
+			t.Errorf("DELAY_30m has the secret %q, want %q", after.Metadata[metaSecret], secrets[0])
+		}
 		delete(after.Metadata, metaSecret)
-		delete(after.Metadata, metaSealed)
 		if d := Subtract(before.Subjects, after.Subjects); len(d) > 0 || after.Metadata["team"] != "shop" ||
 			len(after.Metadata) != len(before.Metadata) ||
 			after.MaxConsumers != 9 || after.Description != before.Description {
@@ -110,40 +107,36 @@ func TestSecretChangesOnlyMetadata(t *testing.T) {
 		// One stream has another secret. No stream changes, and the intake's secret is the first.
 		natstest.Reconfigure(t, js, "DELAY_1m", func(c *jetstream.StreamConfig) { c.Metadata[metaSecret] = "another" })
 		js.changes = 0
-		both, _ := secretsOf(t, provisioner(js, true), specs)
+		both := secretsOf(t, provisioner(js, true), specs)
 		if js.changes > 0 || !slices.Equal(both, []string{secrets[0], "another"}) {
 			t.Errorf("%d changes, and the secrets are %q; want none, and the intake's secret first", js.changes, both)
 		}
 	})
 }
 
-// TestConfiguredSecret: with a configured secret, the streams have only the time from which seals are required.
+// TestConfiguredSecret: with a configured secret, the streams keep none. An instance without a configured secret
+// generates none for streams that exist without one, because the other instances seal with theirs.
 func TestConfiguredSecret(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		p := provisioner(js, true)
 		p.SecretConfigured = true
-		secrets, sealed := secretsOf(t, p, wantedSpecs("1m"))
-		if len(secrets) > 0 || sealed.IsZero() || sealed.After(time.Now()) {
-			t.Errorf("the streams have %q, sealed since %s; want only the time", secrets, sealed)
+		if secrets := secretsOf(t, p, wantedSpecs("1m")); len(secrets) > 0 {
+			t.Errorf("the streams have %q, want no secret", secrets)
 		}
-		// An instance without a configured secret creates none, because the other instances seal with theirs.
-		if secrets, _ := secretsOf(t, provisioner(js, true), wantedSpecs("1m", "30m")); len(secrets) > 0 {
-			t.Errorf("the secret %q was created, which the other instances do not have", secrets)
+		if secrets := secretsOf(t, provisioner(js, true), wantedSpecs("1m", "30m")); len(secrets) > 0 {
+			t.Errorf("the secret %q was generated, which the other instances do not have", secrets)
 		}
 	})
 }
 
-// interloper calls f, in which another instance provisions, before the second call of ListStreams.
+// interloper calls f, in which another instance writes, before each call of ListStreams.
 type interloper struct {
 	jetstream.JetStream
-	looks int
-	f     func()
+	f func()
 }
 
-func (i *interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamInfoLister {
-	if i.looks++; i.looks == 2 {
-		i.f()
-	}
+func (i interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamInfoLister {
+	i.f()
 	return i.JetStream.ListStreams(ctx, opts...)
 }
 
@@ -151,14 +144,14 @@ func (i *interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamLi
 func TestSecretIsNeverOverwritten(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *changeCounter) {
 		specs := wantedSpecs("1m", "30m")
-		mustProvision(t, provisioner(js, true), specs)
-		removeSeals(t, js, specs)
-		var first []string
-		second, _ := secretsOf(t, provisioner(&interloper{JetStream: js.JetStream, f: func() {
-			first, _ = secretsOf(t, provisioner(js.JetStream, true), specs)
-		}}, true), specs)
-		if len(first) != 1 || !slices.Equal(first, second) {
-			t.Errorf("one instance has %q and the other %q, want the same secret", first, second)
+		ours := secretsOf(t, provisioner(js, true), specs)
+		intake := specs[slices.IndexFunc(specs, func(s Spec) bool { return s.Kind == Intake })]
+		removeSecrets(t, js, []Spec{intake})
+		other := interloper{JetStream: js.JetStream, f: func() {
+			natstest.Reconfigure(t, js, intake.Stream, func(c *jetstream.StreamConfig) { c.Metadata[metaSecret] = "theirs" })
+		}}
+		if got := secretsOf(t, provisioner(other, true), specs); !slices.Equal(got, []string{"theirs", ours[0]}) {
+			t.Errorf("the secrets are %q, want the other instance's, and then %q", got, ours)
 		}
 	})
 }

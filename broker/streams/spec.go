@@ -5,25 +5,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Format is the version of the messages in the broker's streams. A broker does not serve a stream of a newer format,
-// because it might misread the messages.
-const Format = 1
-
 // The metadata keys that mark a stream as the broker's. The broker does not change other keys.
 const (
 	metaKind   = "delaybroker.kind"
 	metaLevel  = "delaybroker.level"
 	metaPrefix = "delaybroker.prefix"
-	metaFormat = "delaybroker.format"
 	metaSecret = "delaybroker.secret" // see Secrets
-	metaSealed = "delaybroker.sealed" // see Seals
+	metaStream = "delaybroker.stream" // the stream's name: without it, the marks belong to another stream, see Copies
 )
 
 // Kind is the purpose of a stream.
@@ -48,6 +42,10 @@ func LaneKinds() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
 
 // IsLane reports whether streams of this kind are read in order.
 func (k Kind) IsLane() bool { return slices.Contains(LaneKinds(), k) }
+
+// WaitsForTarget reports whether the messages in streams of this kind wait for their targets: for another attempt, or
+// for the end of a pause. Then lateness is not the broker's.
+func (k Kind) WaitsForTarget() bool { return k == Retry || k == Paused }
 
 // CompareLanes compares streams by the order in which messages pass through them: the intake, the timers, the levels
 // from the shortest to the longest, the retry lanes, the paused messages, the dead letters. Streams of other kinds come
@@ -84,7 +82,6 @@ type Spec struct {
 	Name     string        // of a level or a retry lane, as in subjects: "30m"; empty for other kinds
 	Delay    time.Duration // the time for which every message waits in a level or a retry lane; otherwise zero
 	Prefix   string
-	Format   int
 	Subjects []string
 
 	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
@@ -94,17 +91,11 @@ type Spec struct {
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the duplicate window for Nats-Msg-Id
 
-	Seals
+	Secret string // the keys of the brokers' seals are derived from it; empty if the secret is configured: see Secrets
 
 	// MarksErr is the error in the marks of a found stream. The broker neither serves nor changes such a stream, because
 	// it might misread the messages.
 	MarksErr error
-}
-
-// Seals are the marks of seals in the metadata of a stream. See Secrets.
-type Seals struct {
-	Secret    string    // the keys of the brokers' seals are derived from it
-	SealStart time.Time // a message stored later is refused if it has no seal; zero for no such time
 }
 
 // Config returns the configuration with which to create the stream.
@@ -123,7 +114,7 @@ func (s Spec) Config() jetstream.StreamConfig {
 		Duplicates:  s.Duplicates,
 		AllowDirect: true, // for operators, and for the broker's reads of timers before they are due
 		Metadata: map[string]string{
-			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
+			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaStream: s.Stream,
 		},
 	}
 	switch s.Kind {
@@ -132,7 +123,9 @@ func (s Spec) Config() jetstream.StreamConfig {
 	case Journal:
 		cfg.MaxAge, cfg.Discard = s.MaxAge, jetstream.DiscardOld
 	}
-	s.writeMarks(cfg.Metadata)
+	if s.Secret != "" {
+		cfg.Metadata[metaSecret] = s.Secret
+	}
 	return cfg
 }
 
@@ -161,30 +154,56 @@ func parseMarks(
 	cfg jetstream.StreamConfig, prefix string, parseDelay func(level string) (time.Duration, error),
 ) (spec Spec, ok bool) {
 	kind := Kind(cfg.Metadata[metaKind])
-	if kind == "" || cfg.Metadata[metaPrefix] != prefix {
+	if kind == "" || cfg.Metadata[metaPrefix] != prefix || cfg.Metadata[metaStream] != cfg.Name {
 		return Spec{}, false
 	}
 	spec = Spec{
 		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
 		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates,
-		Seals: Seals{Secret: cfg.Metadata[metaSecret]},
+		Secret: cfg.Metadata[metaSecret],
 	}
 	if kind == Journal {
 		spec.MaxAge = cfg.MaxAge
 	}
-	spec.SealStart, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // zero if it cannot be read
-	var err error
-	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
-		spec.MarksErr = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat],
-			Format)
-		return spec, true
-	}
-	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may use other names of levels
+	switch kind {
+	case Level, Retry:
+		var err error
 		if spec.Delay, err = parseDelay(spec.Name); err != nil {
 			spec.MarksErr = fmt.Errorf("metadata %s: %w", metaLevel, err)
 		}
+	case Intake, Paused, Timers, Dead, Owners, Journal:
+	default:
+		spec.MarksErr = fmt.Errorf("metadata %s is %q, which this broker does not know", metaKind, kind)
 	}
 	return spec, true
+}
+
+// Copies returns the names of the streams that have the marks of another stream, sorted: nats stream copy copies the
+// metadata, and so does a restore under another name. No broker reads such a stream.
+func Copies(infos map[string]*jetstream.StreamInfo) []string {
+	var copies []string
+	for name, info := range infos {
+		if isCopy(info.Config) {
+			copies = append(copies, name)
+		}
+	}
+	slices.Sort(copies)
+	return copies
+}
+
+// CopyAdvice returns the commands that end the warnings about a copy: see Copies.
+func CopyAdvice(stream string) string {
+	return fmt.Sprintf("remove it with nats stream rm %s, or keep it under other metadata: nats stream edit %s "+
+		"--metadata copy=yes", stream, stream)
+}
+
+// IsOf reports whether a stream has its own marks, with this prefix.
+func IsOf(cfg jetstream.StreamConfig, prefix string) bool {
+	return cfg.Metadata[metaKind] != "" && cfg.Metadata[metaPrefix] == prefix && !isCopy(cfg)
+}
+
+func isCopy(cfg jetstream.StreamConfig) bool {
+	return cfg.Metadata[metaKind] != "" && cfg.Metadata[metaStream] != cfg.Name
 }
 
 // Subtract returns the elements of a that are not in b.
@@ -196,28 +215,13 @@ func Subtract(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return subtrahend[s] })
 }
 
-// isNewer reports whether a newer broker made the stream.
-func isNewer(cfg jetstream.StreamConfig) bool {
-	format, err := parseFormat(cfg.Metadata[metaFormat])
-	return err == nil && format > Format
-}
-
-// parseFormat parses a version. It accepts only the spelling that the broker writes.
-func parseFormat(s string) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || strconv.Itoa(n) != s {
-		return 0, fmt.Errorf("version %.20q: want a number from 1", s)
-	}
-	return n, nil
-}
-
-// sameMarks reports whether a stream has exactly the wanted marks, so that it may be changed. The marks of seals may
-// differ, because another instance may have written them.
+// sameMarks reports whether a stream has exactly the wanted marks, so that it may be changed. The secret may differ,
+// because another instance may have written it.
 func sameMarks(want, actual jetstream.StreamConfig) bool {
 	marks := func(cfg jetstream.StreamConfig) map[string]string {
 		marked := maps.Clone(cfg.Metadata)
 		maps.DeleteFunc(marked, func(k, _ string) bool {
-			return want.Metadata[k] == "" && k != metaLevel || k == metaSecret || k == metaSealed
+			return want.Metadata[k] == "" && k != metaLevel || k == metaSecret
 		})
 		return marked
 	}

@@ -12,19 +12,18 @@ import (
 // FuzzSpec: a client that may create streams may write any metadata. A stream is accepted as the broker's only with the
 // metadata with which the broker would have created that stream.
 func FuzzSpec(f *testing.F) {
-	f.Add("level", "30m", "delay", "1")
-	f.Add("retry", "5s", "delay", "1")
-	f.Add("intake", "", "delay", "1")
-	f.Add("dead", "", "delay", "2")
-	f.Add("timers", "x", "delay", "-1")
-	f.Add("level", "", "delay", "1")
-	f.Add("level", "1.5s", "delay", "1")
-	f.Add("level", "30m", "delay", "01")
-	f.Add("", "30m", "delay", "1")
-	f.Add("level", "30m", "late", "1")
-	f.Fuzz(func(t *testing.T, kind, level, prefix, format string) {
+	f.Add("level", "30m", "delay")
+	f.Add("retry", "5s", "delay")
+	f.Add("intake", "", "delay")
+	f.Add("rounds", "", "delay")
+	f.Add("timers", "x", "delay")
+	f.Add("level", "", "delay")
+	f.Add("level", "1.5s", "delay")
+	f.Add("", "30m", "delay")
+	f.Add("level", "30m", "late")
+	f.Fuzz(func(t *testing.T, kind, level, prefix string) {
 		cfg := jetstream.StreamConfig{Name: "DELAY_x",
-			Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaFormat: format}}
+			Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaStream: "DELAY_x"}}
 		s, ok := parseMarks(cfg, "delay", levels.ParseDuration)
 		switch {
 		case !ok:
@@ -38,17 +37,10 @@ func FuzzSpec(f *testing.F) {
 			}
 			return
 		}
-		if s.Format <= 0 {
-			t.Errorf("format %q: got %d, want an error or at least 1", format, s.Format)
-		}
-		if _, err := levels.ParseDuration(level); s.Format <= Format && (s.Kind == Level || s.Kind == Retry) &&
-			(err != nil || s.Delay < 0) {
+		if _, err := levels.ParseDuration(level); (s.Kind == Level || s.Kind == Retry) && (err != nil || s.Delay < 0) {
 			t.Errorf("level %q was accepted with the delay %s: %v", level, s.Delay, err)
 		}
-		if got, want := isNewer(cfg), s.Format > Format; got != want {
-			t.Errorf("format %q: newer is %t, want %t", format, got, want)
-		}
-		if has := s.Config(); s.Format == Format && !sameMarks(has, cfg) {
+		if has := s.Config(); !sameMarks(has, cfg) {
 			t.Errorf("the broker creates the stream with %+v, not with %+v", has.Metadata, cfg.Metadata)
 		}
 	})

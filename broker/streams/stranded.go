@@ -28,7 +28,8 @@ func FindStranded(prefix string, infos map[string]*jetstream.StreamInfo) []Stran
 	served := make(map[string]bool)
 	for name, info := range infos {
 		otherPrefix := info.Config.Metadata[metaPrefix]
-		if otherPrefix == prefix || !Kind(info.Config.Metadata[metaKind]).IsLane() {
+		if otherPrefix == prefix || !Kind(info.Config.Metadata[metaKind]).IsLane() ||
+			isCopy(info.Config) {
 			continue
 		}
 		served[otherPrefix] = served[otherPrefix] || info.State.Consumers > 0

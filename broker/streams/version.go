@@ -11,7 +11,7 @@ func CheckServer(version string) error {
 		return nil
 	}
 	if major < 2 || major == 2 && minor < 10 {
-		return fmt.Errorf("%w: %s; upgrade it to 2.12.12, 2.14.3 or later", ErrServerTooOld, version)
+		return fmt.Errorf("%w: %s; upgrade it to 2.14.10, 2.15.3 or later", ErrServerTooOld, version)
 	}
 	return nil
 }

@@ -43,6 +43,9 @@ func Moment(t time.Time) string {
 // ShortMoment formats a time for people, truncated to a second.
 func ShortMoment(t time.Time) string { return Moment(t.Truncate(time.Second)) }
 
+// Millisecond formats a time for a list: to the millisecond, with its zone.
+func Millisecond(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
 // Printable returns untrusted text as one line of at most maxChars characters. It replaces each character that cannot
 // be printed.
 func Printable(s string, maxChars int) string {
@@ -57,6 +60,9 @@ func Printable(s string, maxChars int) string {
 	}
 	return s
 }
+
+// Sentence returns an untrusted sentence as one line for people, of at most 600 characters.
+func Sentence(s string) string { return Printable(s, 600) }
 
 // ShortList lists at most 14 names, and the number of the other names.
 func ShortList(names []string) string {

@@ -8,15 +8,6 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-const (
-	// ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is
-	// longer than the 5 s after which an instance takes over the lanes of a silent one: see package lease.
-	ClaimTimeout = 6 * time.Second
-	// RosterTimeout replaces ClaimTimeout if the other instance owns no lane, according to the table of owners (package
-	// lease).
-	RosterTimeout = 2 * time.Second
-)
-
 // StaleFor is the time for which a leader must report that its stream ends below a generation, before the report counts
 // as proof. A deposed leader may report an old state for up to this time.
 const StaleFor = 10 * time.Second
@@ -48,7 +39,7 @@ func (s State) EndsBelow(generation uint64) bool {
 	return (s.NoEntry || s.Sequence < generation) && s.LastSeq < generation
 }
 
-// Cursor is the position from which the next owner of the timers' lane reads the stream. The cursor is stored in the
+// Cursor is the position from which the next active instance reads the stream of timers. The cursor is stored in the
 // stream itself.
 type Cursor struct {
 	Next    uint64    // all entries below this sequence are handled: for example, a marker is stored

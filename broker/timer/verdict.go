@@ -20,6 +20,7 @@ const (
 	Pause  Verb = "pause"  // no round fires until the series is resumed
 	Resume Verb = "resume" // the series continues by its table, and by its policy for missed rounds
 	Retime Verb = "retime" // the series continues by another table, with the same body
+	Fail   Verb = "fail"   // of brokers: Call.Round became a dead letter; Delay-Pause-After in a row pause the series
 )
 
 // Outcome is the outcome of a request.
@@ -27,7 +28,7 @@ type Outcome string
 
 const (
 	Pending   Outcome = "pending"   // the timer is set
-	Cancelled Outcome = "cancelled" // Answer.Generation is never delivered; if it is zero, see Answer.Why
+	Cancelled Outcome = "cancelled" // Verdict.Generation is never delivered; if it is zero, see Verdict.Why
 	Paused    Outcome = "paused"    // no round fires until the series is resumed
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
 	Fired     Outcome = "fired"     // for the verb Fire, the success; for other verbs, the timer has fired already
@@ -37,17 +38,18 @@ const (
 	Unknown   Outcome = "unknown"   // the state, or the effect of the request, is unknown: repeat it with the same ID
 )
 
-// Request is a request about one timer.
-type Request struct {
+// Call is a request about one timer.
+type Call struct {
 	Verb        Verb
 	Generation  uint64 // the generation that the request is about; zero for any
 	Series      uint64 // the series to change, whichever round is pending; zero for any; excludes Generation
+	Round       int    // for Fail: the number of the round
 	Conditional bool   // for Set: set only if Generation is the last entry; for Generation zero, if no entry exists
 	ID          string // the token of this request; a repetition has the same token: see entry.Pending
 }
 
-// Answer is the answer to a request.
-type Answer struct {
+// Verdict is the answer to a request.
+type Verdict struct {
 	Outcome    Outcome
 	Generation uint64        // the generation that the outcome is about; zero if there is none
 	Due        time.Time     // zero if it is unknown
@@ -55,7 +57,7 @@ type Answer struct {
 	Why        string        // an explanation for people; empty if the outcome needs none
 }
 
-// Next is the next step for a Request.
+// Next is the next step for a Call.
 type Next int
 
 const (
@@ -87,8 +89,8 @@ func (d *Doubt) Add(generation uint64) {
 //
 // If the stream ends below the generation, the worker waits for a proof (State.EndConfirmed). Decide does not wait,
 // because any client may name such a generation.
-func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
-	unknown := Answer{Outcome: Unknown, Generation: a.Generation}
+func Decide(a Call, f State, doubt Doubt) (Next, Verdict) {
+	unknown := Verdict{Outcome: Unknown, Generation: a.Generation}
 	e := f.Entry
 	switch {
 	case f.EndsBelow(a.Generation):
@@ -110,65 +112,70 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	return Reply, unknown // the request has changed nothing: the client may repeat it
 }
 
-func (a Request) decideNone(f State, doubt Doubt) (Next, Answer) {
+func (a Call) decideNone(f State, doubt Doubt) (Next, Verdict) {
 	switch {
 	case a.Verb == Set && doubt.Unanswered:
 		return ReadAgain,
-			Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended"}
+			Verdict{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended"}
 	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.NoEntry:
-		return Publish, Answer{}
+		return Publish, Verdict{}
 	case doubt.Unanswered:
-		return Reply, Answer{Outcome: Unknown, Generation: a.Generation,
+		return Reply, Verdict{Outcome: Unknown, Generation: a.Generation,
 			Why: "the timer has ended; unknown whether by this request"}
 	}
-	return Reply, Answer{Outcome: NotFound, Generation: a.Generation}
+	return Reply, Verdict{Outcome: NotFound, Generation: a.Generation}
 }
 
 // wrote reports whether this request has written the entry e, with the given generation.
-func (a Request) wrote(e entry.Entry, generation uint64) bool {
+func (a Call) wrote(e entry.Entry, generation uint64) bool {
 	return a.ID != "" && e.Token == a.ID && generation > a.Generation
 }
 
 // Success returns the answer to a request that has set a generation.
-func (a Request) Success(generation uint64, due time.Time) Answer {
-	outcomes := map[Verb]Outcome{Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved}
-	return Answer{Outcome: outcomes[a.Verb], Generation: generation, Due: due}
+func (a Call) Success(generation uint64, due time.Time) Verdict {
+	outcomes := map[Verb]Outcome{
+		Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved, Fail: Pending,
+	}
+	return Verdict{Outcome: outcomes[a.Verb], Generation: generation, Due: due}
 }
 
-func (a Request) decidePending(f State, doubt Doubt) (Next, Answer) {
+func (a Call) decidePending(f State, doubt Doubt) (Next, Verdict) {
 	e, g, outcome := f.Entry, f.Sequence, Pending
 	if e.Kind == entry.Paused {
 		outcome = Paused
 	}
 	switch {
 	case a.Verb == Get:
-		answer := Answer{Outcome: outcome, Generation: g, Due: e.Request.Due}
+		answer := Verdict{Outcome: outcome, Generation: g, Due: e.Request.Due}
 		if e.Problem != nil {
 			answer.Why = e.Problem.Sentence
+		} else if outcome == Paused {
+			answer.Why = e.LastError // empty after a request to pause
 		}
 		return Reply, answer
 	case a.Verb != Cancel && a.wrote(e, g):
 		return Reply, a.Success(g, e.Request.Due)
 	case a.Series > 0 && a.Series != e.Origin().Series:
-		return a.conflict(Answer{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)
+		return a.conflict(Verdict{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)
 	case a.Verb != Set && a.Generation > 0 && e.Fires(a.Generation):
-		return Reply, Answer{Outcome: TooLate, Generation: a.Generation, Due: e.ReplacedRequest.Due,
+		return Reply, Verdict{Outcome: TooLate, Generation: a.Generation, Due: e.ReplacedRequest.Due,
 			Why: "the last entry is the next round"}
-	case a.Verb == Pause && outcome == Paused && (a.Generation == 0 || a.Generation == g):
-		return Reply, Answer{Outcome: Paused, Generation: g}
+	case a.Verb == Pause && outcome == Paused && (a.Generation == 0 || a.Generation == g),
+		a.Verb == Fail && (outcome == Paused || e.Origin().FailedRound >= a.Round):
+		return Reply, Verdict{Outcome: outcome, Generation: g}
 	case a.Verb == Resume && outcome == Pending && e.Series != nil && (a.Generation == 0 || a.Generation == g):
-		return Reply, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // not paused: the due time does not change
+		return Reply, Verdict{Outcome: Pending, Generation: g, Due: e.Request.Due} // not paused: the due time does not change
 	case a.Verb == Set && !a.Conditional && !doubt.Unanswered,
 		a.Verb != Set && a.Generation == 0,
 		a.Generation == g && g > 0:
-		return Publish, Answer{}
+		return Publish, Verdict{}
 	}
-	return a.conflict(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set the timer"}, doubt)
+	return a.conflict(Verdict{Generation: g, Due: e.Request.Due, Why: "another request has set the timer"}, doubt)
 }
 
 // conflict returns the answer to a request that requires another last entry. Other describes the last entry, and lacks
 // the outcome.
-func (a Request) conflict(other Answer, doubt Doubt) (Next, Answer) {
+func (a Call) conflict(other Verdict, doubt Doubt) (Next, Verdict) {
 	other.Outcome = Conflict
 	if doubt.Unanswered {
 		other.Outcome = Unknown
@@ -177,8 +184,8 @@ func (a Request) conflict(other Answer, doubt Doubt) (Next, Answer) {
 	return Reply, other
 }
 
-func (a Request) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
-	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
+func (a Call) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Verdict) {
+	answer := Verdict{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
 		answer.Why = "cancelled by a client that expected no generation: a timer that had fired before is still delivered"
 	}
@@ -190,7 +197,7 @@ func (a Request) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (N
 		answer.Outcome = Unknown
 		return Reply, answer
 	case a.Verb == Set && !a.Conditional && !doubt.Unanswered:
-		return Publish, Answer{}
+		return Publish, Verdict{}
 	case a.Generation > 0 && a.Generation == e.Cancelled:
 		doubt = Doubt{} // the cancel replaced the generation, so no publish of ours did
 	}
@@ -198,13 +205,13 @@ func (a Request) decideCancelled(e entry.Entry, sequence uint64, doubt Doubt) (N
 		answer.Why = "the timer is cancelled"
 	}
 	if a.Generation == 0 && !doubt.Unanswered && a.Verb != Set {
-		return Reply, Answer{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
+		return Reply, Verdict{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
 	}
 	return a.conflict(answer, doubt)
 }
 
-func (a Request) decideFired(e entry.Entry, doubt Doubt) (Next, Answer) {
-	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Delivery: e.Outcome}
+func (a Call) decideFired(e entry.Entry, doubt Doubt) (Next, Verdict) {
+	answer := Verdict{Generation: e.Generation, Due: e.Request.Due, Delivery: e.Outcome}
 	switch {
 	case a.Verb == Get:
 		answer.Outcome = Fired
@@ -217,7 +224,7 @@ func (a Request) decideFired(e entry.Entry, doubt Doubt) (Next, Answer) {
 		}
 		return Reply, done
 	case a.Verb == Set && !a.Conditional && !doubt.Unanswered:
-		return Publish, Answer{}
+		return Publish, Verdict{}
 	case a.Verb != Set && (a.Generation == e.Generation ||
 		a.Generation == 0 && (!doubt.Unanswered || doubt.Generation == e.Generation)):
 		answer.Outcome = TooLate

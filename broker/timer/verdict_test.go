@@ -3,6 +3,7 @@ package timer
 import (
 	"testing"
 
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 )
 
@@ -58,16 +59,16 @@ func TestDecide(t *testing.T) {
 	} {
 		doubt := Doubt{Unanswered: true, Generation: 5}
 		for _, tt := range []struct {
-			asked Request
+			asked Call
 			doubt Doubt
 			want  string
 		}{
-			{Request{Verb: Cancel, Generation: 5, ID: "mine"}, Doubt{}, want.cancel},
-			{Request{Verb: Cancel, Generation: 5, ID: "mine"}, doubt, want.doubted},
-			{Request{Verb: Cancel, ID: "mine"}, Doubt{}, want.any},
-			{Request{Verb: Cancel, ID: "mine"}, doubt, want.anyDoubted},
-			{Request{Verb: Move, Generation: 5, ID: "mine"}, Doubt{}, want.move},
-			{Request{Verb: Set, Conditional: true, ID: "mine"}, Doubt{}, want.absent},
+			{Call{Verb: Cancel, Generation: 5, ID: "mine"}, Doubt{}, want.cancel},
+			{Call{Verb: Cancel, Generation: 5, ID: "mine"}, doubt, want.doubted},
+			{Call{Verb: Cancel, ID: "mine"}, Doubt{}, want.any},
+			{Call{Verb: Cancel, ID: "mine"}, doubt, want.anyDoubted},
+			{Call{Verb: Move, Generation: 5, ID: "mine"}, Doubt{}, want.move},
+			{Call{Verb: Set, Conditional: true, ID: "mine"}, Doubt{}, want.absent},
 		} {
 			next, answer := Decide(tt.asked, found[name], tt.doubt)
 			got := map[Next]string{Publish: ask, ReadAgain: look, Reply: string(answer.Outcome)}[next]
@@ -78,12 +79,42 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestFailureIsCountedOnce: a failed round is counted unless the entry names it or a later one, or is paused, or is of
+// another series.
+func TestFailureIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	const series = 5
+	pending := func(kind entry.Kind, series uint64, failed int) State {
+		origin := message.Origin{Series: series, Round: 9, FailedRound: failed}
+		return State{Sequence: 8, LastSeq: 99, Entry: entry.Entry{
+			Kind: kind, Pending: entry.Pending{Request: message.Request{}.WithOrigin(origin)},
+		}}
+	}
+	for name, tt := range map[string]struct {
+		found State
+		next  Next
+		want  Outcome
+	}{
+		"new":            {pending(entry.Set, series, 6), Publish, ""},
+		"counted":        {pending(entry.Set, series, 7), Reply, Pending},
+		"later":          {pending(entry.Set, series, 8), Reply, Pending},
+		"paused":         {pending(entry.Paused, series, 0), Reply, Paused},
+		"another series": {pending(entry.Set, 6, 0), Reply, Conflict},
+		"ended":          {State{NoEntry: true, LastSeq: 99}, Reply, NotFound},
+	} {
+		next, got := Decide(Call{Verb: Fail, Series: series, Round: 7, ID: "x"}, tt.found, Doubt{})
+		if next != tt.next || got.Outcome != tt.want {
+			t.Errorf("%s: step %d, %+v, want step %d and %s", name, next, got, tt.next, tt.want)
+		}
+	}
+}
+
 // TestDoubtedSet: a set without an answer is not repeated if its timer may have fired and ended: it would fire twice.
 func TestDoubtedSet(t *testing.T) {
 	t.Parallel()
 	var doubt Doubt
 	doubt.Add(0)
-	for name, asked := range map[string]Request{
+	for name, asked := range map[string]Call{
 		"a conditional set": {Verb: Set, Conditional: true, ID: "mine"}, "a set": {Verb: Set, ID: "mine"},
 	} {
 		next, answer := Decide(asked, State{NoEntry: true, LastSeq: 9}, doubt)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"delaybroker/broker/batch"
 )
 
 // The environment variables that this package reads itself. The SDK and its exporter also read variables.
@@ -73,6 +75,15 @@ func (env Environment) parentBased() bool {
 		return false
 	}
 	return true
+}
+
+// limits returns the limits of the queue, in messages.
+func (env Environment) limits() batch.Limits {
+	room := env.number(envQueue, defaultQueue, maxQueue)
+	return batch.Limits{
+		Room: room, Full: min(env.number(envBatch, defaultBatch, maxQueue), room),
+		Wait: env.milliseconds(envDelay, defaultDelay),
+	}
 }
 
 // number returns the value of a variable, at most limit. If the value is not a positive number, it returns fallback.

@@ -65,8 +65,8 @@ func TestBounds(t *testing.T) {
 		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=0", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=-1"}, defaultQueue, defaultBatch},
 		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=99999999999", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=many"}, maxQueue, defaultBatch},
 	} {
-		if tr := newTracer(t, &collector{}, tt.env...); tr.queue.capacity != tt.room || tr.queue.batch != tt.batch {
-			t.Errorf("%v: room %d, batch %d; want %d, %d", tt.env, tr.queue.capacity, tr.queue.batch, tt.room, tt.batch)
+		if l := environment(tt.env...).limits(); l.Room != tt.room || l.Full != tt.batch {
+			t.Errorf("%v: room %d, batch %d; want %d, %d", tt.env, l.Room, l.Full, tt.room, tt.batch)
 		}
 	}
 }

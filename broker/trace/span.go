@@ -11,6 +11,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"delaybroker/broker"
 )
 
 // The names of a span and of its events.
@@ -31,6 +33,31 @@ const (
 	keyLane     = attribute.Key("delaybroker.lane")
 	keyReason   = attribute.Key("delaybroker.reason")
 )
+
+// pendingSpan is a message that waits for its span.
+type pendingSpan struct {
+	broker.Ended
+	parent trace.SpanContext
+	state  string
+}
+
+// pendingSpans is a batch of messages that wait for their spans: see [batch.Batch].
+type pendingSpans []pendingSpan
+
+// Add adds a message, with a copy of its trace state, which is part of the message's headers.
+func (b *pendingSpans) Add(e pendingSpan) {
+	e.state = strings.Clone(e.state)
+	*b = append(*b, e)
+}
+
+// Size returns the number of messages.
+func (b *pendingSpans) Size() int { return len(*b) }
+
+// Reset removes all messages.
+func (b *pendingSpans) Reset() {
+	clear(*b)
+	*b = (*b)[:0]
+}
 
 // span makes the span of a message. If the sampler samples it, the span is added to t.spans.
 func (t *Tracer) span(e *pendingSpan) {

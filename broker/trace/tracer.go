@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"delaybroker/broker"
+	"delaybroker/broker/batch"
 	"delaybroker/broker/ratelog"
 )
 
@@ -39,13 +39,12 @@ type Config struct {
 
 // Tracer makes the spans of messages. Run sends the spans.
 type Tracer struct {
-	sent    atomic.Uint64 // spans that the collector has accepted
-	dropped atomic.Uint64 // messages that found no room in the queue, and spans that could not be sent
+	sent atomic.Uint64 // spans that the collector has accepted
 
 	log         *slog.Logger
 	exporter    sdk.SpanExporter
 	tracer      trace.Tracer
-	queue       queue
+	queue       *batch.Queue[pendingSpan, pendingSpans, *pendingSpans]
 	spans       collectedSpans
 	timeout     time.Duration // the timeout of an export
 	parentBased bool          // if the producer's context is not sampled, there is no span
@@ -58,13 +57,8 @@ func New(cfg Config) (*Tracer, error) {
 	env := cfg.Environment
 	t := &Tracer{
 		log: cfg.Log, exporter: cfg.Exporter, parentBased: env.parentBased(),
-		timeout: env.milliseconds(envTimeout, defaultTimeout),
-		queue: queue{
-			capacity: env.number(envQueue, defaultQueue, maxQueue), batch: env.number(envBatch, defaultBatch, maxQueue),
-			delay: env.milliseconds(envDelay, defaultDelay), wake: make(chan struct{}, 1),
-		},
+		timeout: env.milliseconds(envTimeout, defaultTimeout), queue: batch.New[pendingSpan, pendingSpans](env.limits()),
 	}
-	t.queue.batch = min(t.queue.batch, t.queue.capacity)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		t.log.Warn("OpenTelemetry reports an error", "err", err)
 	}))
@@ -98,72 +92,52 @@ func (t *Tracer) Ended(e broker.Ended) {
 	if t.parentBased && parent.IsValid() && !parent.IsSampled() {
 		return
 	}
-	e.Header = nil
-	if !t.queue.add(pendingSpan{e, parent, state}, time.Now()) {
-		t.dropped.Add(1)
-	}
+	e.Header = nil // it may be large
+	t.queue.Add(pendingSpan{e, parent, state})
 }
 
 // Counts returns the number of spans that the collector has accepted, and the number of dropped spans. It is safe for
 // concurrent use.
-func (t *Tracer) Counts() (sent, dropped uint64) { return t.sent.Load(), t.dropped.Load() }
+func (t *Tracer) Counts() (sent, dropped uint64) { return t.sent.Load(), t.queue.Dropped() }
 
 // Run sends spans until ctx ends. Then it sends the queued spans, for at most one second.
 func (t *Tracer) Run(ctx context.Context) {
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(flushTimeout, stop) })()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		queued, wait := t.queue.take(time.Now(), false)
-		if len(queued) > 0 {
-			t.send(work, queued)
-			continue
-		}
-		timer.Reset(wait)
-		select {
-		case <-ctx.Done():
-		case <-t.queue.wake:
-		case <-timer.C:
-		}
-	}
-	queued, _ := t.queue.take(time.Now(), true)
-	t.send(work, queued)
-	if err := t.exporter.Shutdown(work); err != nil {
+	t.queue.Run(ctx, func() time.Duration { return flushTimeout }, t.send)
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	if err := t.exporter.Shutdown(shutdown); err != nil {
 		t.log.Debug("cannot shut down the exporter of spans", "err", err)
 	}
-	if dropped := t.dropped.Load(); dropped > 0 {
-		t.log.Info("spans were dropped", "dropped", dropped, "sent", t.sent.Load())
+	if sent, dropped := t.Counts(); dropped > 0 {
+		t.log.Info("spans were dropped", "dropped", dropped, "sent", sent)
 	}
 }
 
-// send makes the spans, and sends them in batches.
-func (t *Tracer) send(ctx context.Context, pending []pendingSpan) {
-	for batch := range slices.Chunk(pending, t.queue.batch) {
-		for i := range batch {
-			t.span(&batch[i])
-		}
-		if spans := t.spans.take(); len(spans) > 0 {
-			t.export(ctx, spans)
-		}
-		t.queue.release(len(batch))
+// send makes the spans of a batch, and sends them. It returns the number of spans that it could not send.
+func (t *Tracer) send(ctx context.Context, b *pendingSpans, _ time.Time) (dropped int) {
+	for i := range *b {
+		t.span(&(*b)[i])
 	}
-	t.queue.recycle(pending)
+	spans := t.spans.take()
+	if len(spans) == 0 || t.export(ctx, spans) {
+		return 0
+	}
+	return len(spans)
 }
 
-// export sends one batch. If the collector is busy, the exporter retries until the timeout.
-func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) {
+// export sends spans, and reports whether the collector has accepted them. If the collector is busy, the exporter
+// retries until the timeout.
+func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) bool {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	err := t.exporter.ExportSpans(ctx, spans)
 	if err == nil {
 		t.sent.Add(uint64(len(spans)))
-		return
+		return true
 	}
-	t.dropped.Add(uint64(len(spans)))
 	if _, ok := t.logLimit.Allow(logInterval); ok {
 		t.log.Warn("cannot send spans to the collector; these spans are dropped, and deliveries continue",
-			"dropped", t.dropped.Load(), "err", err)
+			"dropped", t.queue.Dropped()+uint64(len(spans)), "err", err)
 	}
+	return false
 }

@@ -156,8 +156,8 @@ func TestSampling(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { tr.Ended(e) }); n != 0 {
 		t.Errorf("an unsampled message costs %v allocations, want none", n)
 	}
-	if tr.queue.unsent != 0 {
-		t.Errorf("%d unsampled messages take room, want none", tr.queue.unsent)
+	if waiting, _ := tr.queue.Waiting(); waiting != 0 {
+		t.Errorf("%d unsampled messages take room, want none", waiting)
 	}
 }
 
@@ -270,12 +270,11 @@ func BenchmarkEnded(b *testing.B) {
 			tr := newTracer(b, &collector{})
 			e := endedMessage("Traceparent", header)
 			b.ReportAllocs()
+			stop := run(tr)
 			for b.Loop() {
 				tr.Ended(e)
-				if len(tr.queue.pending) == tr.queue.capacity {
-					tr.queue.pending, tr.queue.unsent = tr.queue.pending[:0], 0
-				}
 			}
+			stop()
 		})
 	}
 }

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,16 +14,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"delaybroker/broker/fault"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/metrics"
 )
 
 // aliveTimeout is the time after which a loop of the engine counts as stuck. Usually, an iteration takes far less.
 const aliveTimeout = 2 * time.Second
-
-// maxNewerOverdue is the time after which /readyz reports overdue messages that only a newer broker can read. Usually,
-// an instance of the newer broker takes over the lane before that.
-const maxNewerOverdue = 10 * time.Second
 
 // maxScrapes is the maximum number of concurrent scrapes of the metrics.
 const maxScrapes = 4
@@ -36,9 +35,10 @@ type Engine interface {
 // Source has the sources of the responses.
 type Source struct {
 	Engine     Engine
-	LinkErrors func() map[string]string // returns the reasons why links are not connected, by the name of the link
-	Storage    func() []stats.Check     // returns the checks of the embedded server's storage; nil without such a server
-	Stopping   <-chan struct{}          // closed when the broker begins to stop
+	LinkFaults func() map[string]fault.Fault // returns the links that do not work, by the name of the link
+	// Storage returns the checks of the embedded server's storage. It is nil without such a server.
+	Storage  func() []stats.Check
+	Stopping <-chan struct{} // closed when the broker begins to stop
 	// Durability describes the durability of an acknowledged message. The pointer contains nil until the durability is
 	// known.
 	Durability *atomic.Pointer[string]
@@ -73,7 +73,7 @@ func (s Source) probes() *http.ServeMux {
 		writeJSON(w, http.StatusOK, s.Engine.Status())
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.New(metrics.Source{
-		Status: s.Engine.Status, Ready: func() bool { return AllPass(s.Checks()) },
+		Status: s.Engine.Status, Ready: func() bool { return allPass(s.Checks()) },
 		Traces: s.Traces, Version: s.Version, Revision: s.Revision, GoVersion: s.GoVersion,
 	}), promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	return mux
@@ -103,10 +103,10 @@ func (s Source) Checks() []stats.Check {
 	if !isClosed(s.Engine.Ready()) {
 		started = "not all lanes are read yet"
 	}
-	checks := []stats.Check{
-		check("serving", serving), check("nats", s.linkProblem()), check("started", started),
-		check("lanes", laneProblem(status)),
-	}
+	problem, remedy := laneProblem(status)
+	lanes := check("lanes", problem)
+	lanes.Remedy = remedy
+	checks := []stats.Check{check("serving", serving), s.checkLinks(), check("started", started), lanes}
 	if s.Storage != nil {
 		checks = append(checks, s.Storage()...)
 	}
@@ -121,43 +121,57 @@ func check(name, problem string) stats.Check {
 	return stats.Check{Name: name, OK: problem == "", Detail: problem}
 }
 
-// linkProblem lists the links that are not connected, grouped by the reason. It returns "" if all links are connected.
-func (s Source) linkProblem() string {
+// checkLinks fails with the links that do not work, grouped by the reason.
+func (s Source) checkLinks() stats.Check {
 	links := make(map[string][]string) // by reason
-	for name, reason := range s.LinkErrors() {
-		links[reason] = append(links[reason], name)
+	remedy := ""
+	faults := s.LinkFaults()
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		f := faults[name]
+		links[f.Detail] = append(links[f.Detail], name)
+		remedy = cmp.Or(remedy, f.Remedy)
 	}
 	var down []string
 	for _, reason := range slices.Sorted(maps.Keys(links)) {
-		down = append(down, reason+": "+strings.Join(slices.Sorted(slices.Values(links[reason])), " "))
+		down = append(down, reason+": "+strings.Join(links[reason], " "))
 	}
-	return strings.Join(down, "; ")
+	c := check("nats", strings.Join(down, "; "))
+	c.Remedy = remedy
+	return c
 }
 
-// laneProblem returns the worst problem of the lanes, with the names of the affected lanes. It returns "" if no lane
-// has a problem.
-func laneProblem(s stats.Status) string {
-	var notRead, uncertain, newer []string
+// laneProblem returns the worst problem of the lanes, with the names of the affected lanes and what to do. It returns
+// "" if no lane has a problem.
+func laneProblem(s stats.Status) (problem, remedy string) {
+	var waiting, uncertain, newer, unworked []string
+	var first *fault.Fault
 	for _, l := range s.Lanes {
 		switch {
+		case l.Unworked >= stats.MaxUnworked:
+			unworked = append(unworked, l.Stream)
 		case !l.Owned:
-		case l.NewerMessages > 0 && l.Overdue >= maxNewerOverdue:
+		case l.NewerMessages > 0 && l.Overdue >= stats.MaxOverdue:
 			newer = append(newer, l.Stream)
-		case !l.Live:
-			notRead = append(notRead, l.Stream)
+		case !l.Live, l.Fault != nil:
+			waiting = append(waiting, l.Stream)
+			first = cmp.Or(first, l.Fault)
 		case l.InDoubt:
 			uncertain = append(uncertain, l.Stream)
 		}
 	}
 	switch {
-	case len(notRead) > 0:
-		return "no longer read: " + strings.Join(notRead, " ")
+	case len(unworked) > 0:
+		return "no working loop: " + strings.Join(unworked, " "), "restart this instance if the lanes do not recover"
+	case first != nil:
+		return fmt.Sprintf("messages wait in %s: %s: %s", strings.Join(waiting, " "), first.Cause, first.Detail), first.Remedy
+	case len(waiting) > 0:
+		return "no longer read: " + strings.Join(waiting, " "), ""
 	case len(newer) > 0:
-		return "hold messages that only a newer broker can read: " + strings.Join(newer, " ")
+		return "hold messages that only a newer broker can read: " + strings.Join(newer, " "), "finish the upgrade"
 	case len(uncertain) > 0:
-		return "no delivery while their ownership is uncertain: " + strings.Join(uncertain, " ")
+		return "no delivery while their ownership is uncertain: " + strings.Join(uncertain, " "), ""
 	}
-	return ""
+	return "", ""
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -169,23 +183,23 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// AllPass reports whether all checks pass.
-func AllPass(checks []stats.Check) bool {
+// allPass reports whether all checks pass.
+func allPass(checks []stats.Check) bool {
 	return !slices.ContainsFunc(checks, func(c stats.Check) bool { return !c.OK })
 }
 
-// An Answer is the body of a response to /healthz, /livez or /readyz.
-type Answer struct {
+// A ProbeBody is the body of a response to /healthz, /livez or /readyz.
+type ProbeBody struct {
 	Status string        `json:"status"` // "ok" or "unavailable"
 	Checks []stats.Check `json:"checks"`
 }
 
 func writeChecks(w http.ResponseWriter, checks []stats.Check) {
 	status, code := "ok", http.StatusOK
-	if !AllPass(checks) {
+	if !allPass(checks) {
 		status, code = "unavailable", http.StatusServiceUnavailable
 	}
-	writeJSON(w, code, Answer{status, checks})
+	writeJSON(w, code, ProbeBody{status, checks})
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {

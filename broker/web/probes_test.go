@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"delaybroker/broker/fault"
 	"delaybroker/broker/stats"
 )
 
@@ -41,7 +42,7 @@ func newSource() (fakeEngine, Source) {
 		}},
 	}
 	s := Source{
-		LinkErrors: func() map[string]string { return nil },
+		LinkFaults: func() map[string]fault.Fault { return nil },
 		Stopping:   make(chan struct{}), Durability: new(atomic.Pointer[string]),
 	}
 	return e, s
@@ -68,7 +69,9 @@ func TestProbes(t *testing.T) {
 		{"not started", func(e *fakeEngine, _ *Source) { e.ready = make(chan struct{}) }, 200, 503,
 			"started: not all lanes are read yet"},
 		{"disconnected", func(_ *fakeEngine, s *Source) {
-			s.LinkErrors = func() map[string]string { return map[string]string{"control": "not connected"} }
+			s.LinkFaults = func() map[string]fault.Fault {
+				return map[string]fault.Fault{"control": {Detail: "not connected"}}
+			}
 		}, 200, 503, "nats: not connected: control"},
 		{"lane not read", func(e *fakeEngine, _ *Source) { e.status.Lanes[1].Live = false }, 200, 503,
 			"lanes: no longer read: DELAY_5s"},
@@ -76,6 +79,9 @@ func TestProbes(t *testing.T) {
 			"lanes: no delivery while their ownership is uncertain: DELAY_5s"},
 		{"lane of another instance", func(e *fakeEngine, _ *Source) { e.status.Lanes[1] = stats.LaneStatus{} }, 200, 200,
 			""},
+		{"messages wait", func(e *fakeEngine, _ *Source) {
+			e.status.Lanes[1].Fault = &fault.Fault{Cause: fault.NoRoom, Detail: "the disk is full"}
+		}, 200, 503, "lanes: messages wait in DELAY_5s: no room: the disk is full"},
 		{"draining", func(e *fakeEngine, _ *Source) { e.status.Draining = true }, 200, 503, "serving: draining"},
 		{"stopping", func(_ *fakeEngine, s *Source) { s.Stopping = closedChannel() }, 200, 503, "serving: draining"},
 	} {
@@ -176,6 +182,21 @@ func TestServerRefusesLargeHeaders(t *testing.T) {
 		res.Body.Close()
 		if got := res.StatusCode; got != want {
 			t.Errorf("header of %d bytes: got %d, want %d", size, got, want)
+		}
+	}
+}
+
+// Before the first Set, a Switch answers that the process is alive, and not ready.
+func TestSwitchBeforeBroker(t *testing.T) {
+	var s Switch
+	for path, want := range map[string]int{
+		"/healthz": http.StatusOK, "/livez": http.StatusOK, "/readyz": http.StatusServiceUnavailable,
+		"/status": http.StatusServiceUnavailable,
+	} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != want {
+			t.Errorf("%s: got %d, want %d", path, w.Code, want)
 		}
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"delaybroker/broker/doctor"
+	"delaybroker/broker/stats"
 )
 
 const (
@@ -34,6 +36,27 @@ func NewServer(log *slog.Logger) *http.Server {
 	}
 }
 
+// A Switch passes requests to the handler of the present broker. Before the first Set, the process is alive, and
+// not ready.
+type Switch struct{ handler atomic.Pointer[http.Handler] }
+
+// Set replaces the handler. It may be called while requests are served.
+func (s *Switch) Set(h http.Handler) { s.handler.Store(&h) }
+
+// ServeHTTP implements http.Handler.
+func (s *Switch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := s.handler.Load()
+	if h == nil {
+		checks := []stats.Check{check("process", "")}
+		if r.URL.Path != "/healthz" && r.URL.Path != "/livez" {
+			checks = append(checks, check("started", "the broker starts"))
+		}
+		writeChecks(w, checks)
+		return
+	}
+	(*h).ServeHTTP(w, r)
+}
+
 // Serve answers requests until Close is called. If the server fails, Serve calls fail with the error.
 func Serve(web *http.Server, listener net.Listener, fail context.CancelCauseFunc) {
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -53,23 +76,23 @@ func Close(web *http.Server, log *slog.Logger) {
 
 // Get requests the URL of a broker's probe: /healthz, /livez or /readyz. It returns an error if it receives no answer
 // in the broker's format. A failed check is not an error of Get.
-func Get(ctx context.Context, url string) (Answer, error) {
+func Get(ctx context.Context, url string) (ProbeBody, error) {
 	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return Answer{}, err
+		return ProbeBody{}, err
 	}
 	// The default client would use a proxy from the environment.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		return Answer{}, errors.Unwrap(err) // without the method and the URL, which url.Error adds
+		return ProbeBody{}, errors.Unwrap(err) // without the method and the URL, which url.Error adds
 	}
 	defer response.Body.Close()
-	var a Answer
+	var a ProbeBody
 	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
-		return Answer{}, fmt.Errorf("the response %q is not in the broker's format: does another program listen there?",
+		return ProbeBody{}, fmt.Errorf("the response %q is not in the broker's format: does another program listen there?",
 			response.Status)
 	}
 	return a, nil
@@ -95,7 +118,7 @@ func ProbeBroker(ctx context.Context, broker string) doctor.Probe {
 	for n := 1; ; n++ {
 		ready, err := Get(ctx, p.URL)
 		p.Checks, p.Err = ready.Checks, err
-		if err != nil || AllPass(p.Checks) || n == maxProbes {
+		if err != nil || allPass(p.Checks) || n == maxProbes {
 			return p
 		}
 		select {

@@ -75,6 +75,10 @@ func TestCommandsReadPrefixFromStreams(t *testing.T) {
 	if _, errs, _ := o.run("levels"); strings.Contains(errs, "using") {
 		t.Errorf("the prefix in DELAY_PREFIX is not used: %s", errs)
 	}
+	for _, args := range [][]string{{"levels"}, {"timers", "ls"}} { // no streams of this prefix exist yet
+		_, errs, _ := o.run(args...)
+		wantParts(t, errs, "no stream has the prefix sooner; there are streams of the prefix later: set DELAY_PREFIX")
+	}
 	o.must("provision")
 	t.Setenv("DELAY_PREFIX", "")
 	several := "several prefixes: set DELAY_PREFIX to one of later, sooner"

@@ -64,11 +64,11 @@ func TestAheadOutput(t *testing.T) {
 func TestAheadUsage(t *testing.T) {
 	newTestServer(t, server.Options{})
 	for args, part := range map[string]string{
-		"--for soon":               "--for: ",
+		"--for soon":               `"soon" for "--for"`,
 		"--for 0s":                 "want more than 0, and at most 1d for buckets of one minute",
 		"--for 25h --by minute":    "at most 1d for buckets of one minute",
 		"--for 61d":                "at most 60d for buckets of one hour",
-		"--by day":                 `--by "day": want minute or hour`,
+		"--by day":                 `"day" for "--by" flag: want minute, hour`,
 		"--target a..b":            `"a..b" for "--target"`,
 		"--for 24h --by hour what": "takes no arguments",
 	} {

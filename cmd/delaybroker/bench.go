@@ -1,266 +1,220 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/bench"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/operation"
 	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/levels"
 )
 
-// benchOptions are the flags of bench. For a flag that is not given, the scenario's value applies.
-type benchOptions struct {
-	plan        bench.Plan // only the fields that flags set
-	duration    time.Duration
-	delay       string
-	otherSides  string
-	target      string
-	compareFile string
-	wide        bool
-}
+const (
+	benchWindow   = 4096             // maximum number of unanswered publishes
+	benchInterval = time.Millisecond // between two batches of publishes
+	lossTimeout   = 15 * time.Second // after the last due time and the last arrival, missing messages count as lost
+)
 
-// benchFlags maps a flag to the scenarios that it applies to. A flag that is not in the map applies to all scenarios.
-var benchFlags = map[string][]bench.Scenario{
-	"rate":       {bench.Steady, bench.Chain, bench.Timers},
-	"for":        {bench.Steady, bench.Chain, bench.Pending, bench.Idle, bench.Timers, bench.Rounds},
-	"count":      {bench.Burst, bench.Core, bench.Ingest, bench.Pending, bench.Timers, bench.Rounds},
-	"size":       messageScenarios,
-	"delay":      {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending, bench.Timers},
-	"targets":    messageScenarios,
-	"publishers": messageScenarios,
-	"to":         {bench.Steady, bench.Burst, bench.Chain},
-	"cancel":     {bench.Timers},
-	"timers":     {bench.Timers},
-	"every":      {bench.Rounds},
+// A benchPlan has the flags of bench.
+type benchPlan struct {
+	rate, burst, size int
+	period, delay     time.Duration
+	target            string
 }
-
-// messageScenarios are the scenarios in which bench publishes messages.
-var messageScenarios = slices.DeleteFunc(slices.Clone(bench.Scenarios), func(s bench.Scenario) bool {
-	return s == bench.Idle
-})
 
 func (a *app) benchCommand() *cobra.Command {
-	var o benchOptions
+	p := benchPlan{period: 10 * time.Second, delay: time.Second}
 	c := &cobra.Command{
-		Use:   "bench [SCENARIO]",
-		Short: "Measure lateness, throughput and cost, and compare with the server's scheduler",
-		Long: `Start a broker, publish delayed messages to it, and measure the arrivals. The server is the one at NATS_URL or
-NATS_CONTEXT, or a temporary one. All streams of the run have their own prefix. The run removes them at its end, and
-removes the streams of earlier runs that were killed. The broker has the settings of the environment, except
-DELAY_TARGETS, DELAY_RATE, DELAY_PROVISION, and those that two brokers cannot share, such as DELAY_INSTANCE and
-DELAY_HTTP_ADDR.
+		Use:   "bench",
+		Short: "Publish to the running broker, and measure how late its messages arrive",
+		Long: `Publish delayed messages to the running broker, receive them as a plain subscriber, and print how late they
+are: the time of receipt minus the message's Delay-Due, on the server's clock. If a stream captures the target, the
+broker delivers into that stream.
 
-  steady   messages at a rate: their lateness
-  burst    many messages due at one instant: the time until the last arrival
-  chain    random delays, which take several levels: passes and CPU for each message
-  core     a burst for plain subscribers, each on its own subject
-  ingest   publish as fast as the server answers; no message becomes due
-  pending  messages that wait: memory, and the time until a new broker is ready after a kill
-  idle     no messages: the CPU time
-  timers   named timers. They are set, then some are cancelled by messages of the client (cancelled/s) and by requests
-           to the broker (requested/s), and some are moved. All others are due at one instant. In the even phase after
-           that, --timers timers and --rate plain messages are due in each second (even p99 ms, plain p99 ms).
-  rounds   recurring timers, all due at the same instants: --every 10s with --for 20s is two rounds of each
+An interrupt ends the publishing, and bench waits for the messages that it has published. If bench is killed, these
+messages have no subscriber, and become dead letters of the target: delaybroker dead rm --target TARGET removes them.
 
-With --beside, the broker and the other sides run in turns, on the same server. The side scheduler is the server's own
-message scheduling. The side pipeline is the minimum for any broker: it reads a stream in order, waits until the head is
-due, publishes it with an id and the same headers, and purges delivered messages. In scenarios in which no message
-becomes due, the pipeline only publishes.
+To measure the CPU and memory of a broker, or to compare it with the server's own scheduling, see test/rivals in the
+source.
 
-Lateness is the time at which the target's stream stored a message, or a plain subscriber received it, minus the time
-that the publisher requested. CPU is the CPU time of the server and of the broker or pipeline for one message, if bench
-has started them on this host. For timers it is the CPU time for one firing, from two seconds before the instant until
-the processes are idle. If a timer arrives after its cancel was acknowledged, it counts as unknown. A missed round
-counts as lost.
-
-The columns in ms are lateness, except those that begin with ack or ready. CPU us is the CPU time of server and broker
-together for one message, in microseconds. --wide shows the two separately, and more columns. ack is the time until a
-publish is acknowledged. promised is the lateness relative to the message's Delay-Due. passes is the number of lanes
-that stored a message. peak MB is the maximum memory of the broker.
-
-The sidecar is the broker or the pipeline. server B and sidecar B are bytes of memory for each waiting message. ready ms
-is the time from the start of a broker until it is ready, after a kill of another broker. server idle % and sidecar
-idle % are CPU time while no message is due, in per cent of one core. requested/s is the number of timers that the
-broker cancels on request in a second. In the even phase, 99 of 100 timers are late by less than even p99 ms.
-
-exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arguments or settings`,
-		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
-  delaybroker bench burst --beside scheduler,pipeline --rounds 5 --json > new.json
-  delaybroker bench burst --compare old.json
-  delaybroker bench timers --count 50000 --cancel 50 --rate 5000 --beside scheduler
-  delaybroker bench rounds --count 20000 --every 1m --for 1m --beside scheduler`,
-		ValidArgs: terminal.Strings(bench.Scenarios),
-		Args:      argumentsBetween(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			plan, err := o.read(cmd, args)
-			if err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
+exit codes: 0 done, 1 failed, or a message was lost or early, 2 bad arguments or settings`,
+		Example: `  delaybroker bench --rate 5000 --for 30s --delay 5s
+  delaybroker bench --burst 100000 --target orders.bench`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, flag := range []string{"rate", "for", "delay"} {
+				if p.burst > 0 && cmd.Flags().Changed(flag) {
+					return fmt.Errorf("%w: --burst excludes --%s", errUsage, flag)
+				}
 			}
-			return a.bench(cmd.Context(), plan, o)
+			p.target = cmp.Or(p.target, "delaybench."+strings.ToLower(rand.Text()[:8]))
+			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+				return a.bench(ctx, i, p)
+			})
 		},
 	}
-	o.addFlags(c)
+	addParams(c,
+		operation.Count(&p.rate, "rate", "messages a second", 1000, 1, 1_000_000),
+		operation.Parsed(&p.period, "for", "duration of the publishing (default 10s)", parseBenchDuration),
+		operation.Parsed(&p.delay, "delay", "delay of each message (default 1s)", parseBenchDuration),
+		operation.Count(&p.burst, "burst", "number of messages for one instant, in place of a rate", 0, 1, 10_000_000),
+		operation.Count(&p.size, "size", "bytes of a message", 256, 16, 1<<20),
+	)
+	c.Flags().StringVar(&p.target, "target", "", "target of the messages (default: a random subject below delaybench)")
 	return c
 }
 
-func (o *benchOptions) addFlags(c *cobra.Command) {
-	f := c.Flags()
-	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second; for timers, plain messages in the even phase")
-	f.DurationVar(&o.duration, "for", 0, "duration of the publishing; for pending, idle and rounds, of the measurement")
-	f.IntVar(&o.plan.Count, "count", 0, "number of messages, in scenarios without a rate; number of timers")
-	f.IntVar(&o.plan.CancelPercent, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
-	f.IntVar(&o.plan.TimerRate, "timers", 0, "timers a second in the even phase; 0 leaves the phase out (default 500)")
-	f.DurationVar(&o.plan.Interval, "every", 0, "interval of the rounds: 5s to 1m, a divisor of a minute (default 10s)")
-	f.IntVar(&o.plan.Size, "size", 0, "bytes of a payload (default 256)")
-	f.StringVar(&o.delay, "delay", "",
-		"delays in turns: 1s,5s,random:1m; for burst and core, the time from the first publish")
-	f.IntVar(&o.plan.Targets, "targets", 0, "number of target subjects (default 10; core 100000)")
-	f.IntVar(&o.plan.Publishers, "publishers", 0, "number of publishing connections (default 1)")
-	f.StringVar(&o.target, "to", "stream", "target of the messages: a stream, or core subscribers")
-	f.StringVar(&o.otherSides, "beside", "", "other sides to measure in turns: scheduler,pipeline")
-	f.IntVar(&o.plan.Rounds, "rounds", 1, "number of turns of each side; a ratio compares turns with the same number")
-	f.StringVar(&o.compareFile, "compare", "", "compare with an earlier run: a file with the output of --json")
-	f.BoolVar(&o.wide, "wide", false, "show all columns")
-	addCompletion(c, "to", "stream", "core")
-	addCompletion(c, "beside", "scheduler", "pipeline", "scheduler,pipeline")
+// parseBenchDuration parses a duration that somebody waits for.
+func parseBenchDuration(text string) (time.Duration, error) {
+	d, err := levels.ParseDuration(text)
+	if err == nil && (d < time.Millisecond || d > time.Hour) {
+		err = errors.New("want 1ms to 1h")
+	}
+	return d, err
 }
 
-// read makes a plan from the arguments and flags.
-func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error) {
-	scenario := bench.Steady
-	if len(args) > 0 {
-		scenario = bench.Scenario(args[0])
+// bench publishes, waits for the arrivals, and prints the measurements.
+func (a *app) bench(ctx context.Context, i *inspect.Inspector, p benchPlan) error {
+	names := i.Policy().Names
+	if problem := i.Policy().CheckTarget(p.target); problem != nil {
+		return fmt.Errorf("%w: --target %s: %w", errUsage, p.target, problem)
 	}
-	plan, err := bench.NewPlan(scenario)
+	const attempts = 10
+	offset, margin, err := i.Clock(ctx, names.IntakeStream(), attempts)
 	if err != nil {
-		return plan, err
+		return fmt.Errorf("read the server's clock: %w", err)
 	}
-	var problems []error
-	isGiven := func(flag string) bool {
-		if !cmd.Flags().Changed(flag) {
-			return false
-		}
-		if scenarios, restricted := benchFlags[flag]; restricted && !slices.Contains(scenarios, plan.Scenario) {
-			problems = append(problems, fmt.Errorf("--%s has no meaning for %s", flag, plan.Scenario))
-		}
-		return true
+	allowed, cancel := i.WithRefusal(ctx)
+	defer cancel()
+	count := cmp.Or(p.burst, int(p.period.Seconds()*float64(p.rate)))
+	log := newArrivals(count, offset, margin)
+	sub, err := i.Conn.Subscribe(p.target, log.receive)
+	if err == nil {
+		err = cmp.Or(sub.SetPendingLimits(-1, -1), i.Conn.FlushTimeout(flushTimeout))
 	}
-	for _, number := range []struct {
-		flag     string
-		from, to *int
-	}{
-		{"rate", &o.plan.Rate, &plan.Rate}, {"count", &o.plan.Count, &plan.Count}, {"size", &o.plan.Size, &plan.Size},
-		{"targets", &o.plan.Targets, &plan.Targets}, {"publishers", &o.plan.Publishers, &plan.Publishers},
-		{"rounds", &o.plan.Rounds, &plan.Rounds}, {"cancel", &o.plan.CancelPercent, &plan.CancelPercent},
-		{"timers", &o.plan.TimerRate, &plan.TimerRate},
-	} {
-		if isGiven(number.flag) {
-			*number.to = *number.from
-		}
-	}
-	if isGiven("for") {
-		plan.Duration = o.duration
-	}
-	if isGiven("every") {
-		plan.Interval = o.plan.Interval
-	}
-	if isGiven("delay") {
-		plan.Delays, err = bench.ParseDelays(o.delay)
-		problems = append(problems, err)
-	}
-	if isGiven("to") {
-		plan.Core = o.target == "core"
-		if !plan.Core && o.target != "stream" {
-			problems = append(problems, fmt.Errorf("--to %q: want stream or core", o.target))
-		}
-	}
-	sides, err := bench.ParseSides(o.otherSides)
 	if err != nil {
-		problems = append(problems, fmt.Errorf("--beside: %w", err))
+		return fmt.Errorf("subscribe to %s: %w", p.target, err)
 	}
-	plan.Sides = append(plan.Sides, sides...)
-	return plan, errors.Join(append(problems, plan.Check())...)
-}
-
-// bench runs the plan and prints the result. It reads the file of --compare before the run, to report an unreadable
-// file immediately.
-func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err error) {
-	var baseline *bench.Report
-	if o.compareFile != "" {
-		if baseline, err = readReport(o.compareFile); err != nil {
-			return err
-		}
+	subject := benchSubject(names, levels.FormatDuration(p.delay), p.target)
+	last := time.Now().Add(p.period + p.delay)
+	if p.burst > 0 {
+		const slowest = 10_000 // messages a second that a slow server accepts
+		last = time.Now().Add(5*time.Second + time.Duration(p.burst)*time.Second/slowest)
+		subject = names.At(fmt.Sprint(last.Add(offset).UnixMilli()), p.target)
 	}
-	ctx, stop := withInterrupt(ctx)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)() // after the first signal, so that a second signal kills the process
-	host, end, err := a.benchHost(ctx, plan)
-	if err != nil {
-		return err
-	}
-	line := &benchLine{app: a, rounds: plan.Rounds}
-	host.Show = line.show
-	report, err := bench.Run(ctx, host, plan)
-	line.clear()
-	err = errors.Join(err, end())
-	report.Version = readBuild().name()
-	if len(report.Results) > 0 {
-		report.Ratios = report.RatiosToBroker()
-		if baseline != nil {
-			report.Compared = bench.Compare(baseline, report)
-		}
-		err = errors.Join(err, a.showReport(baseline, report, o.wide), report.Err())
+	fmt.Fprintf(a.Err, "publishing %s messages on %s\n", terminal.Whole(count), subject)
+	start := time.Now()
+	published, err := publishLoad(allowed, i.Conn, p, count, subject)
+	elapsed := time.Since(start)
+	if err != nil && ctx.Err() == nil {
+		return inspect.Cause(allowed, err)
 	}
 	if ctx.Err() != nil {
-		err = errors.Join(errors.New("interrupted"), err)
+		last = time.Now().Add(p.delay)
+		signal.Reset(syscall.SIGINT, syscall.SIGTERM) // so that a second interrupt ends the process
 	}
-	return err
+	if p.burst > 0 && time.Now().After(last) {
+		fmt.Fprintln(a.Err, "the last message was accepted after the instant: the lateness includes the publishing")
+	}
+	fmt.Fprintf(a.Err, "waiting for %s messages, until %s\n", terminal.Whole(published), last.Format("15:04:05"))
+	log.wait(published, last)
+	r := log.result(published)
+	r.PublishedRate = float64(published) / elapsed.Seconds()
+	if !a.AsJSON(r) {
+		a.printBench(r)
+	}
+	return cmp.Or(a.Failure(), r.err(p.target))
 }
 
-// readReport reads a file with the output of bench --json.
-func readReport(file string) (*bench.Report, error) {
-	text, err := os.ReadFile(file)
+// benchSubject returns the subject of a request with a delay.
+func benchSubject(names message.Names, delay, target string) string {
+	if slices.Contains(levels.PlainDurations(), delay) {
+		return names.Level(delay, target)
+	}
+	return names.In(delay, target)
+}
+
+// publishLoad publishes count messages at the rate of the plan, or a burst as fast as the server answers. It returns
+// the number of accepted messages. If ctx ends or a publish is refused, it stops early, with an error.
+func publishLoad(
+	ctx context.Context, conn *nats.Conn, p benchPlan, count int, subject string,
+) (accepted int, err error) {
+	js, err := jetstream.New(conn, jetstream.WithPublishAsyncMaxPending(2*benchWindow))
 	if err != nil {
-		return nil, fmt.Errorf("%w: --compare: %w", errUsage, err)
+		return 0, err
 	}
-	var r bench.Report
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%w: --compare %s: want the output of bench --json: %w", errUsage, file, err)
-	}
-	return &r, nil
-}
-
-// describeScenario returns a description of the measurement, for the head of the table.
-func describeScenario(r *bench.Report) string {
-	p := r.Plan
-	var words []string
-	add := func(shown bool, format string, args ...any) {
-		if shown {
-			words = append(words, fmt.Sprintf(format, args...))
+	futures := make(chan jetstream.PubAckFuture, benchWindow)
+	done := make(chan error, 1)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	go func() { // ends when futures is closed, after an answer to each publish or the client library's timeout
+		var first error
+		for future := range futures {
+			select {
+			case <-future.Ok():
+				accepted++
+			case err := <-future.Err():
+				first = cmp.Or(first, err)
+				fail(err)
+			}
+		}
+		done <- first
+	}()
+	start, tick := time.Now(), time.NewTicker(benchInterval)
+	defer tick.Stop()
+	for n := 0; n < count && ctx.Err() == nil; {
+		planned := count
+		if p.burst == 0 {
+			planned = min(count, int(time.Since(start).Seconds()*float64(p.rate)))
+		}
+		for ; n < planned && ctx.Err() == nil; n++ {
+			future, publishErr := js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: benchBody(n, p.size)})
+			if publishErr != nil {
+				fail(publishErr)
+				break
+			}
+			futures <- future
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
 		}
 	}
-	named := p.Scenario.Named()
-	add(named, "%s timers", formatWhole(p.Count))
-	add(p.CancelPercent > 0, "%d%% cancelled", p.CancelPercent)
-	add(p.TimerRate > 0, "then %s timers/s", formatWhole(p.TimerRate))
-	add(p.Interval > 0, "every %s for %s", p.Interval, p.Duration)
-	add(p.Rate > 0 && (!named || p.TimerRate > 0), "%s msg/s for %s", formatWhole(p.Rate), p.Duration)
-	add(p.Rate == 0 && p.Count > 0 && !named, "%s messages", formatWhole(p.Count))
-	add(p.Size > 0, "%d bytes", p.Size)
-	for _, d := range p.Delays {
-		words = append(words, d.String())
+	close(futures)
+	if err = cmp.Or(<-done, context.Cause(ctx)); err != nil {
+		err = fmt.Errorf("publish to %s: %w", subject, err)
 	}
-	add(p.Targets > 0, "%s targets", formatWhole(p.Targets))
-	add(p.Core, "plain subscribers")
-	add(p.Publishers > 1, "%d publishers", p.Publishers)
-	add(true, "nats-server %s, %d CPUs", r.Server, r.CPUs)
-	return string(p.Scenario) + ": " + strings.Join(words, ", ")
+	return accepted, err
+}
+
+func (a *app) printBench(r benchResult) {
+	var columns []terminal.Column
+	var cells []any
+	for _, c := range []struct {
+		name, cell string
+	}{
+		{"p50 ms", terminal.Figure(r.P50)}, {"p90 ms", terminal.Figure(r.P90)}, {"p99 ms", terminal.Figure(r.P99)},
+		{"max ms", terminal.Figure(r.Max)}, {"published/s", terminal.Figure(r.PublishedRate)},
+		{"arrived/s", terminal.Figure(r.ArrivedRate)}, {"lost", terminal.Whole(r.Lost)}, {"early", terminal.Whole(r.Early)},
+		{"twice", terminal.Whole(r.Twice)},
+	} {
+		columns, cells = append(columns, terminal.Column{Name: c.name}), append(cells, c.cell)
+	}
+	t := a.Sheet(columns)
+	t.Add(cells...)
+	t.Print()
 }

@@ -2,27 +2,11 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 )
-
-// maxHeader is the maximum length of a header's name or value that is shown, in characters.
-const maxHeader = 2000
-
-// showContent prints the headers and the body of a stored message.
-func (a *app) showContent(c contentView) {
-	a.Printf("\nheaders\n")
-	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		for _, value := range c.Headers[name] {
-			a.Printf("%s: %s\n", text.Printable(name, maxHeader), text.Printable(value, maxHeader))
-		}
-	}
-	a.showBody(c.Payload)
-}
 
 // showBody prints a body below a table: text unchanged, other bytes as a hex dump. It shortens a large body.
 func (a *app) showBody(data []byte) {

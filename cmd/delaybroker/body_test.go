@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/operation"
 	"delaybroker/broker/text"
 )
 
@@ -30,12 +31,12 @@ func TestBodyOutput(t *testing.T) {
 		want []string
 	}{
 		{[]string{"pending", "show", "DELAY_1h-1"},
-			[]string{"waiting, due in", "\nheaders\n", "\nX-A: 1\n", "X-A: ·[2J\n", "\nbody, 7 bytes\none\ntwo\n"}},
+			[]string{"waiting, due in", "X-A: 1, ·[2J\n", "\nbody, 7 bytes\none\ntwo\n"}},
 		{[]string{"where", "--body", "DELAY_1h-1"}, []string{"\nbody, 7 bytes\none\ntwo\n"}},
 		{[]string{"pending", "show", "DELAY_1h-2"}, []string{"\nbody, 6 bytes\n00000000  1b 5b 33 31 6d 00 "}},
 		{[]string{"pending", "show", "DELAY_1h-3"},
 			[]string{"body, 65537 bytes, of which the first 65536 are shown; --json prints all"}},
-		{[]string{"timers", "show", "k", "orders.b", "--body"},
+		{[]string{"timers", "show", "k", "orders.b"},
 			[]string{"pending", "X-B: 2\n", "body, 10 bytes\nof a timer\n"}},
 	} {
 		got := o.must(test.args...)
@@ -48,13 +49,13 @@ func TestBodyOutput(t *testing.T) {
 	if got := o.must("where", "DELAY_1h-1"); strings.Contains(got, "two") {
 		t.Errorf("where shows the body without --body:\n%s", got)
 	}
-	whole := decode[contentView](t, o.must("pending", "show", "DELAY_1h-3", "--json"))
+	whole := decode[operation.Content](t, o.must("pending", "show", "DELAY_1h-3", "--json"))
 	if string(whole.Payload) != large || whole.Size != len(large) || len(whole.Headers["X-A"]) != 2 {
 		t.Errorf("JSON: got %d of %d bytes and %v", len(whole.Payload), whole.Size, whole.Headers)
 	}
-	timer := decode[contentView](t, o.must("timers", "show", "k", "orders.b", "--body", "--json"))
+	timer := decode[operation.Content](t, o.must("timers", "show", "k", "orders.b", "--json"))
 	if string(timer.Payload) != "of a timer" {
 		t.Errorf("JSON of a timer: got %+v", timer)
 	}
-	wantCommandError(t, 4, nil, "timers", "show", "nobody", "orders.b", "--body")
+	wantCommandError(t, 4, nil, "timers", "show", "nobody", "orders.b")
 }

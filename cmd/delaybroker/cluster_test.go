@@ -22,7 +22,8 @@ import (
 )
 
 // TestReadsOnCluster runs every reading command, and reads the page, on each server of a healthy cluster in turn, while
-// leaders change. No read may fail. The environment variable READS is the number of reads, 100 by default.
+// leaders change. No read may fail. Then a server dies, and doctor names it. The environment variable READS is the
+// number of reads, 100 by default.
 func TestReadsOnCluster(t *testing.T) {
 	natstest.SkipShort(t)
 	if inOwnProcess(t) {
@@ -35,8 +36,10 @@ func TestReadsOnCluster(t *testing.T) {
 		"levels", "levels --json", "streams", "ahead", "ahead --target orders.>", "pending", "pending ls",
 		"pending ls --target orders.a", "retrying", "where DELAY_INTAKE-2", "where DELAY_5s-1", "journal", "dead ls",
 		"dead show 1", "timers ls", "timers show key-2 orders.a", "schedules ls", "schedules show every-hour",
-		"doctor --json", "GET /api/pending", "GET /api/ahead?span=1h", "GET /api/timers", "GET /api/schedules",
-		"GET /api/dead", "GET /api/letters", "GET /api/retrying", "GET /api/where?id=DELAY_INTAKE-2",
+		"doctor --json", "GET /api/look/pending/ls", "GET /api/ahead?span=1h",
+		"GET /api/look/timers/ls", "GET /api/look/schedules/ls",
+		"GET /api/look/dead/ls?by=code", "GET /api/look/dead/ls", "GET /api/look/retrying",
+		"GET /api/look/where?id=DELAY_INTAKE-2",
 	}
 	failed := 0
 	for i := range n {
@@ -55,6 +58,16 @@ func TestReadsOnCluster(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d reads failed", failed, n)
+
+	// doctor names a dead server.
+	lost := c.Servers[2]
+	t.Setenv("NATS_URL", c.Servers[0].ClientURL())
+	lost.Shutdown()
+	eventually(t, "warning about the replicas of "+lost.Name(), func() bool {
+		out, _, _ := runCommand(t, "", "doctor", "--json")
+		return strings.Contains(out, `"check":"replicas","state":"warn"`) &&
+			strings.Contains(out, "server "+lost.Name()+" is ") && strings.Contains(out, "one more failure stops these lanes")
+	})
 }
 
 // A readCluster is a cluster of three servers, with the actions of the test.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"delaybroker/broker/operation"
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
@@ -79,24 +80,29 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE:          a.serve,
 		Version:       readBuild().name(),
 
-		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.connection.export() },
-		SuggestionsMinimumDistance: 2,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.connection.export() },
 	}
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand(), a.sizeCommand())
 	root.AddCommand(a.connection.addTo(
 		a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
 	)...)
 	// for operators
 	root.AddCommand(a.connection.addTo(
-		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
-		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
-		a.benchCommand(), a.benchPartCommand(),
+		a.levelsCommand(), a.pendingCommand(),
+		a.deadCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
+		a.benchCommand(),
 	)...)
+	for _, o := range operation.All {
+		if !strings.Contains(o.Name, " ") && !o.Hidden && o.Name != "levels" {
+			root.AddCommand(a.connection.addTo(a.doorOf(o.Name).command())...)
+		}
+	}
 	a.connection.addFlags(root.Flags()) // for serve, which needs no command name
+	group(root)
 	a.checkHelp(root)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root
@@ -106,16 +112,20 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
-	case cmd.HasParent():
+	case !cmd.HasAvailableSubCommands():
 		return fmt.Errorf("%w: %s takes no arguments, got %q; see %s --help",
 			errUsage, cmd.Name(), args, cmd.CommandPath())
 	}
+	cmd.SuggestionsMinimumDistance = maxDistance
 	var hint string
 	if suggestions := cmd.SuggestionsFor(args[0]); len(suggestions) > 0 {
 		hint = " (" + strings.Join(suggestions, " or ") + "?)"
 	}
 	return fmt.Errorf("%w: unknown command %q%s; see %s --help", errUsage, args[0], hint, cmd.CommandPath())
 }
+
+// maxDistance is the maximum number of letters by which a misspelt command or flag differs from the one suggested.
+const maxDistance = 2
 
 // argumentsBetween returns a check that requires at least low and at most high arguments.
 func argumentsBetween(low, high int) cobra.PositionalArgs {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/operation"
 	"delaybroker/broker/text"
 	"delaybroker/test/natstest"
 )
@@ -20,7 +21,7 @@ func TestDeadListAndShow(t *testing.T) {
 	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.$SYS.x")
 	out := o.must("dead", "ls")
 	wantParts(t, out, "NUMBER", "undelivered", "orders.expire", "bad_time", "bad_target", "DELAY_INTAKE-1-")
-	all := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	all := decodeLines[operation.Letter](t, o.must("dead", "ls", "--json"))
 	if len(all) != 3 {
 		t.Fatalf("%d letters, want 3", len(all))
 	}
@@ -35,9 +36,9 @@ func TestDeadListAndShow(t *testing.T) {
 
 	out = o.must("dead", "show", first.ID)
 	wantParts(t, out,
-		first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire",
+		first.ID, "undelivered", "delayin.1ms.orders.expire",
 		"body, 33 bytes\nbody of delayin.1ms")
-	shown := decode[letterView](t, o.must("dead", "show", "3", "--json"))
+	shown := decode[operation.Letter](t, o.must("dead", "show", "3", "--json"))
 	got, want := string(shown.Payload), "body of delayin.1ms.$SYS.x"
 	if got != want || shown.Code != "bad_target" || shown.Target != "" {
 		t.Errorf("got %+v with %q", shown, got)
@@ -46,7 +47,7 @@ func TestDeadListAndShow(t *testing.T) {
 }
 
 // wantDeadFilters selects among three letters by each flag.
-func (o *testServer) wantDeadFilters(all []letterView) {
+func (o *testServer) wantDeadFilters(all []operation.Letter) {
 	t := o.t
 	t.Helper()
 	for _, test := range []struct {
@@ -64,7 +65,8 @@ func (o *testServer) wantDeadFilters(all []letterView) {
 		{[]string{"--since", text.Moment(all[1].Since), "--limit", "1"}, "2"},
 	} {
 		var got []string
-		for _, l := range decodeLines[letterView](t, o.must(append([]string{"dead", "ls", "--json"}, test.args...)...)) {
+		out := o.must(append([]string{"dead", "ls", "--json"}, test.args...)...)
+		for _, l := range decodeLines[operation.Letter](t, out) {
 			got = append(got, string(rune('0'+l.Number)))
 		}
 		if got := strings.Join(got, " "); got != test.want {
@@ -111,9 +113,9 @@ func TestDeadListForeign(t *testing.T) {
 		}
 	}
 	s := o.summary(1, "resend", "--all", "--now")
-	want := `[{"did":"left","letters":1,"why":"no broker of this version can have written its headers: ` +
-		`see delaybroker dead show","number":1}]`
-	if got := s.String(); got != want {
+	want := `[{"outcome":"left","count":1,"why":"no broker of this version can have written its headers: ` +
+		`see delaybroker dead show","example":"1"}]`
+	if got := outcomesText(s); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	o.summary(0, "rm", "--all")
@@ -151,21 +153,26 @@ func TestDeadCount(t *testing.T) {
 	}
 	<-o.js.PublishAsyncComplete()
 	began := time.Now()
-	c := decode[inspect.LetterCount](t, o.must("dead", "ls", "--by", "code,target,reason", "--json"))
+	type line struct {
+		inspect.LetterGroup
+		Groups int `json:"groups"` // only in the last line, with the number of all letters
+	}
+	lines := decodeLines[line](t, o.must("dead", "ls", "--by", "code,target,reason", "--json"))
 	t.Logf("it took %s", time.Since(began))
-	if c.Letters != letters || len(c.Groups) != len(kinds) {
-		t.Fatalf("got %d letters in %d groups, want %d in %d", c.Letters, len(c.Groups), letters, len(kinds))
+	groups, total := lines[:len(lines)-1], lines[len(lines)-1]
+	if total.Letters != letters || total.Groups != len(kinds) || len(groups) != len(kinds) {
+		t.Fatalf("got %+v and %d groups, want %d letters in %d", total, len(groups), letters, len(kinds))
 	}
 	sum := 0
-	for _, g := range c.Groups {
+	for _, g := range groups {
 		sum += g.Letters
 	}
-	if first := c.Groups[0]; sum != letters || first.Code != "undelivered" || first.Target != "orders.expire" ||
+	if first := groups[0]; sum != letters || first.Code != "undelivered" || first.Target != "orders.expire" ||
 		first.Reason != "refused # times: nobody listens" || first.Letters != 10_000 {
 		t.Errorf("got %+v first, %d in all", first, sum)
 	}
 	out, errs, err := o.run("dead", "ls", "--by", "target")
-	if err != nil || !strings.Contains(errs, "50000 dead letters in 2 groups") ||
+	if err != nil || !strings.Contains(errs, "50,000 dead letters in 2 groups") ||
 		strings.Contains(out, "REASON") || strings.Count(out, "\n") != 3 {
 		t.Errorf("got %v\n%s%s", err, out, errs)
 	}

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"io"
 	"os"
 	"sync"
 	"testing"
@@ -11,9 +8,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
-	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/broker/operation"
 	"delaybroker/test/natstest"
 )
 
@@ -23,10 +19,10 @@ func TestDeadResend(t *testing.T) {
 	before := o.must("dead", "ls", "--json")
 
 	dry := o.summary(1, "resend", "--target", "orders.>", "--dry-run")
-	want := `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
+	want := `[{"outcome":"resent","count":1},{"outcome":"left","count":1,` +
 		`"why":"the request was invalid, so its due time is unknown: --now delivers it immediately, ` +
-		`--header Delay-Until=TIME at that time","number":2}]`
-	if got := dry.String(); got != want || !dry.DryRun {
+		`--header Delay-Until=TIME at that time","example":"2"}]`
+	if got := outcomesText(dry); got != want || !dry.DryRun {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	out, _, _ := o.run("dead", "resend", "--code", "bad_target", "--dry-run")
@@ -42,7 +38,7 @@ func TestDeadResend(t *testing.T) {
 	eventually(t, "three deliveries", func() bool { return o.messageCount("ORDERS") == 3 })
 	s, err := o.js.Stream(t.Context(), "ORDERS")
 	natstest.NoError(t, err)
-	for i, l := range decodeLines[letterView](t, before)[:3] {
+	for i, l := range decodeLines[operation.Letter](t, before)[:3] {
 		m, err := s.GetMsg(t.Context(), uint64(i+1))
 		natstest.NoError(t, err)
 		got, want := m.Header.Get(message.HeaderID), l.ID
@@ -50,14 +46,14 @@ func TestDeadResend(t *testing.T) {
 			t.Errorf("delivery %d: got %s %q, want %s", i, got, m.Data, want)
 		}
 	}
-	letters := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	letters := decodeLines[operation.Letter](t, o.must("dead", "ls", "--json"))
 	if len(letters) != 1 || letters[0].Target != "payments.x" {
 		t.Errorf("the remaining letters are %+v, want only the one that was not selected", letters)
 	}
 	if got := o.summary(1, "resend", "--id", "1"); len(got.Outcomes) != 0 {
-		t.Errorf("a removed letter: got %s", got)
+		t.Errorf("a removed letter: got %+v", got)
 	}
-	wantCommandError(t, 2, []string{"--to"}, "dead", "resend", "--all", "--to", "$SYS.x")
+	wantCommandError(t, 2, []string{"to: the target"}, "dead", "resend", "--all", "--to", "$SYS.x")
 }
 
 func TestDeadExpiry(t *testing.T) {
@@ -69,7 +65,7 @@ func TestDeadExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "dead letter", func() bool { return o.messageCount("DELAY_DEAD") == 1 })
-	wantParts(t, o.summary(1, "resend", "--all").String(), "--drop-expiry")
+	wantParts(t, outcomesText(o.summary(1, "resend", "--all")), "--drop-expiry")
 	o.createOrders()
 	o.summary(0, "resend", "--all", "--drop-expiry")
 	eventually(t, "delivery", func() bool { return o.messageCount("ORDERS") == 1 })
@@ -94,38 +90,23 @@ func TestDeadFails(t *testing.T) {
 func TestDeadInterrupted(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
-	const letters = 200
+	const letters = 2000
 	for range letters {
 		o.publish("delaydead.expired.x", "")
 	}
 	self, err := os.FindProcess(os.Getpid())
 	natstest.NoError(t, err)
-	noticed, stop := withInterrupt(t.Context())
-	defer stop()
-	var out bytes.Buffer
 	var once sync.Once
-	a := &app{Printer: terminal.Printer{Out: &out, Err: io.Discard, JSON: true}}
-	err = a.withLetters(t.Context(), letterChoice{all: true}, func(ctx context.Context, d deadLetters) error {
-		w := letterRun{deadLetters: d, LetterWork: d.RemovalWork(d.filter, false)}
-		w.Do = func(ctx context.Context, l deadletter.Letter) error {
-			once.Do(func() {
-				if err := self.Signal(os.Interrupt); err != nil {
-					t.Error(err)
-				}
-			})
-			<-noticed.Done()
-			return d.Remove(ctx, l)
-		}
-		return a.runLetters(ctx, w)
+	_, err = o.nc.Subscribe("$JS.API.STREAM.MSG.DELETE.DELAY_DEAD", func(*nats.Msg) {
+		once.Do(func() { natstest.NoError(t, self.Signal(os.Interrupt)) })
 	})
-	if got, want := exitCode(err), 1; got != want {
-		t.Errorf("exit code %d (%v), want %d", got, err, want)
-	}
-	s := decode[letterSummary](t, out.String())
-	if len(s.Outcomes) != 1 || s.Complete || s.Outcomes[0].Letters >= letters {
+	natstest.NoError(t, err)
+	natstest.NoError(t, o.nc.Flush())
+	s := o.summary(1, "rm", "--all")
+	if len(s.Outcomes) != 1 || s.Complete || s.Outcomes[0].Count >= letters {
 		t.Fatalf("got %+v, want some of %d removed", s, letters)
 	}
-	if got, want := o.messageCount("DELAY_DEAD"), uint64(letters-s.Outcomes[0].Letters); got != want {
+	if got, want := o.messageCount("DELAY_DEAD"), uint64(letters-s.Outcomes[0].Count); got != want {
 		t.Errorf("%d letters remain, want %d as in the output", got, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/operation"
 	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/test/natstest"
 )
@@ -44,16 +45,16 @@ func newDeadLetter(n int, code, target, reason string) *nats.Msg {
 }
 
 // summary runs a command that resends or removes letters, and returns its summary.
-func (o *testServer) summary(code int, args ...string) letterSummary {
+func (o *testServer) summary(code int, args ...string) operation.LetterSummary {
 	o.t.Helper()
 	out, errs, err := o.run(append([]string{"dead", "--json"}, args...)...)
 	if got := exitCode(err); got != code {
 		o.t.Fatalf("%q: exit code %d (%v), want %d\n%s%s", args, got, err, code, out, errs)
 	}
-	return decode[letterSummary](o.t, out)
+	return decode[operation.LetterSummary](o.t, out)
 }
 
-func (s letterSummary) String() string {
+func outcomesText(s operation.LetterSummary) string {
 	text, _ := json.Marshal(s.Outcomes)
 	return string(text)
 }
@@ -61,7 +62,8 @@ func (s letterSummary) String() string {
 func TestDeadRemove(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.payments.x")
-	if got, want := o.summary(0, "rm", "--all", "--dry-run").String(), `[{"did":"removed","letters":3}]`; got != want {
+	dry := outcomesText(o.summary(0, "rm", "--all", "--dry-run"))
+	if got, want := dry, `[{"outcome":"removed","count":3}]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := o.messageCount("DELAY_DEAD"); got != 3 {
@@ -69,7 +71,7 @@ func TestDeadRemove(t *testing.T) {
 	}
 	out := o.must("dead", "rm", "--target", "orders.>")
 	wantParts(t, out, "removed", "2")
-	letters := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	letters := decodeLines[operation.Letter](t, o.must("dead", "ls", "--json"))
 	if len(letters) != 1 || letters[0].Target != "payments.x" {
 		t.Errorf("the remaining letters are %+v", letters)
 	}
@@ -93,7 +95,7 @@ func TestDeadRefused(t *testing.T) {
 	}})
 	o.letters("delayin.1ms.orders.a")
 	login(t, "reader", "r")
-	if got := len(decodeLines[letterView](t, o.must("dead", "ls", "--json"))); got != 1 {
+	if got := len(decodeLines[operation.Letter](t, o.must("dead", "ls", "--json"))); got != 1 {
 		t.Errorf("a reader sees %d letters, want 1", got)
 	}
 	wantParts(t, o.must("dead", "show", "1"), "body of")
@@ -131,12 +133,12 @@ func TestDeadUsage(t *testing.T) {
 		{[]string{"orders..x"}, []string{"dead", "ls", "--target", "orders..x"}},
 		{[]string{"--since", "yesterday"}, []string{"dead", "ls", "--since", "yesterday"}},
 		{[]string{"--until"}, []string{"dead", "ls", "--until", "2026-11-20T10:00:00"}},
-		{[]string{"--since 1h is not before --until 2h"}, []string{"dead", "ls", "--since", "1h", "--until", "2h"}},
-		{[]string{"--by", "code, target, reason"}, []string{"dead", "ls", "--by", "codes"}},
+		{[]string{"--since is not before --until"}, []string{"dead", "ls", "--since", "1h", "--until", "2h"}},
+		{[]string{"--by", "code, target, reason, letter"}, []string{"dead", "ls", "--by", "codes"}},
 		{[]string{"<stream>-<sequence>"}, []string{"dead", "ls", "--id", "order-42"}},
 		{[]string{"--limit"}, []string{"dead", "ls", "--limit", "-1"}},
 		{[]string{"show"}, []string{"dead", "show"}},
-		{[]string{"takes no arguments", "lst"}, []string{"dead", "lst"}},
+		{[]string{"unknown command", "lst", "ls?"}, []string{"dead", "lst"}},
 	} {
 		wantCommandError(t, 2, test.parts, test.args...)
 	}

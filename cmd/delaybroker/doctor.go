@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/doctor"
+	"delaybroker/broker/operation"
 	"delaybroker/broker/text"
 	"delaybroker/broker/web"
 	"delaybroker/cmd/delaybroker/settings"
@@ -41,8 +42,10 @@ exit codes: 0 no problem, 1 warnings, 2 a critical finding, or bad arguments or 
 			return a.doctor(ctx, skip)
 		},
 	}
-	addListFlag(c, &skip, "skip", doctor.CheckNames(),
-		"checks to leave out, by the names in the first column")
+	names := operation.List(&skip, "skip", "checks to leave out, by the names in the first column",
+		operation.OneOf(doctor.CheckNames()))
+	names.Choices = doctor.CheckNames()
+	addParams(c, names)
 	return c
 }
 

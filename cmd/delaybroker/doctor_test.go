@@ -197,11 +197,11 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 			requests := 0
 			probes := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/healthz" {
-					_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.alive}})
+					_ = json.NewEncoder(w).Encode(web.ProbeBody{Checks: []stats.Check{test.alive}})
 					return
 				}
 				requests++
-				_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.ready(requests)}})
+				_ = json.NewEncoder(w).Encode(web.ProbeBody{Checks: []stats.Check{test.ready(requests)}})
 			}))
 			defer probes.Close()
 			t.Setenv("DELAY_HTTP_ADDR", probes.Listener.Addr().String())

@@ -18,7 +18,7 @@ func TestHealthcheck(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", args, got, want)
 		}
 	}
-	got := decodeLines[web.Answer](t, mustRunCommand(t, "", "healthcheck", "--ready", "--json"))
+	got := decodeLines[web.ProbeBody](t, mustRunCommand(t, "", "healthcheck", "--ready", "--json"))
 	if len(got) != 1 || got[0].Status != "ok" || len(got[0].Checks) != 7 {
 		t.Errorf("got %+v, want six passing checks and the durability", got)
 	}
@@ -36,9 +36,13 @@ func TestHealthcheckNotReady(t *testing.T) {
 	parts := []string{
 		"/readyz", "nats: not connected: control deliver read write", "started: not all lanes are read yet",
 	}
+	eventually(t, "the probes of the broker", func() bool { // before, they say only that the process starts
+		_, _, err := runCommand(t, "", "healthcheck", "--ready")
+		return err != nil && strings.Contains(err.Error(), "nats: not connected")
+	})
 	wantCommandError(t, 1, parts, "healthcheck", "--ready")
 	out, _, err := runCommand(t, "", "healthcheck", "--ready", "--json")
-	if got := decodeLines[web.Answer](t, out); err == nil || len(got) != 1 || got[0].Status != "unavailable" {
+	if got := decodeLines[web.ProbeBody](t, out); err == nil || len(got) != 1 || got[0].Status != "unavailable" {
 		t.Errorf("got %+v and %v, want a failing check", got, err)
 	}
 }

@@ -95,7 +95,7 @@ func (o *testServer) sealed(m *nats.Msg) *nats.Msg {
 	streams, err := broker.StreamsOf(broker.Config{})
 	natstest.NoError(o.t, err)
 	natstest.NoError(o.t, streams.ReadKeys(o.t.Context(), o.js))
-	streams.Policy().Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
+	streams.Policy().Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data)
 	return m
 }
 

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/operation"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 )
@@ -25,35 +27,18 @@ type levelsOptions struct {
 
 func (a *app) levelsCommand() *cobra.Command {
 	var o levelsOptions
-	c := &cobra.Command{
-		Use:   "levels",
-		Short: "Show the lanes: pending and overdue messages, and owners",
-		Long: `Show the lanes and the number of dead letters. Each row is one stream; the lanes of pauses share one. An idle
-lane is empty, and has neither traffic nor a problem. Without --all, the command only counts idle lanes.
-
-head due in  time until the first message is due at its target
-overdue      time since the first message should have left the lane
-owner        the instance that reads the lane
-             later: the memory of this instance is full, or has all messages that are due soon
-             stopped: this instance cannot read the lane now
-             nobody: no instance owns the lane
-             unknown: the instances do not answer, or this user may not ask them
-state        serving
-             retiring: not in DELAY_LEVELS; takes no new messages, and may be deleted when it is empty
-             full: a limit of the stream is reached
-             waits for a newer broker: its owner cannot read its messages
-             missing: the stream does not exist
-             foreign: another program's stream has the name
-             newer format: a newer broker created the stream
-             broken marks: the metadata of the stream is invalid
-             no answer: the server did not answer about the stream
-in/s, out/s  messages a second that entered and left the lane since the previous update, with --watch`,
-		Example: `  delaybroker levels --watch
-  delaybroker levels --watch=500ms --all`,
-		Args: func(cmd *cobra.Command, args []string) error { return o.parseWatch(cmd, args) },
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.levels(ctx, i, o) })
-		},
+	w := a.doorOf("levels")
+	w.view = func(_ *door, row any) { a.showLevels(row.(inspect.Lanes), o) }
+	c := w.command()
+	once := c.RunE
+	c.Args = func(cmd *cobra.Command, args []string) error { return o.parseWatch(cmd, args) }
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if o.every == 0 {
+			return once(cmd, nil)
+		}
+		return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+			return a.watchLevels(ctx, i, o)
+		})
 	}
 	c.Flags().DurationVar(&o.every, "watch", 0, "update the lanes at this interval, until interrupted")
 	c.Flags().Lookup("watch").NoOptDefVal = defaultWatch
@@ -74,18 +59,6 @@ func (o *levelsOptions) parseWatch(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%w: --watch=%s: want more than 0, such as 2s", errUsage, o.every)
 	}
 	return noArguments(cmd, args)
-}
-
-func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
-	if options.every > 0 {
-		return a.watchLevels(ctx, i, options)
-	}
-	v, err := i.Lanes(ctx, inspect.MaxHandover)
-	if err != nil {
-		return err
-	}
-	a.showLevels(v, options)
-	return nil
 }
 
 // watchLevels shows the lanes until ctx ends, or until the output fails. It does not wait for the end of a handover:
@@ -143,7 +116,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 	}
 	maxRows := len(v.Lanes)
 	if _, height, ok := terminal.Size(a.Out); ok && watched {
-		const otherLines = 9 // lines for borders, headers, the footer, the text below it, and the cursor
+		const otherLines = 9 // lines for borders, the header, the text below them, and the cursor
 		maxRows = max(1, height-otherLines)
 	}
 	idle, hidden := 0, 0
@@ -157,10 +130,17 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 			s.Add(laneCells(l, v.Time)...)
 		}
 	}
-	s.SetFooter("total", "", fmt.Sprint(v.Totals.Pending), "", text.Seconds(v.Totals.Overdue), "", "",
-		fmt.Sprintf("%d unread", v.Totals.UnreadLanes), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
 	s.Print()
-	a.printPaused(v.Paused)
+	total := fmt.Sprintf("total: %s pending, overdue: %s, %s unread, %s",
+		terminal.Counted(int(v.Totals.Pending), "message"), text.Seconds(v.Totals.Overdue),
+		terminal.Counted(v.Totals.UnreadLanes, "lane"), terminal.Counted(int(v.Totals.Dead), "dead letter"))
+	if width, _, ok := terminal.Size(a.Out); ok {
+		total = pretty.WrapSoft(total, width)
+	}
+	a.Printf("%s\n", total)
+	for _, line := range operation.PauseLines(v.Paused) {
+		a.Printf("%s\n", line)
+	}
 	if idle > 0 {
 		a.Printf("%s; --all shows them\n", terminal.Counted(idle, "idle lane"))
 	}

@@ -68,7 +68,7 @@ func TestLevelsUnread(t *testing.T) {
 		return l.Overdue >= time.Second.Seconds() && l.Overdue < 10
 	})
 	out := o.must("levels")
-	wantParts(t, out, "LANE", "nobody", "DELAY_RETRY_30s", "7 unread", "0 dead letters", "now")
+	wantParts(t, out, "LANE", "nobody", "DELAY_RETRY_30s", "7 lanes unread", "0 dead letters", "now")
 	if strings.Contains(out, "\x1b") {
 		t.Errorf("got colours in a pipe: %q", out)
 	}
@@ -82,7 +82,7 @@ func TestLevelsStates(t *testing.T) {
 	t.Setenv("DELAY_LEVELS", "1s 5s 7s 9s 13s")
 	o.must("provision")
 	o.change("DELAY_13s", func(c *jetstream.StreamConfig) {
-		c.Metadata["delaybroker.format"] = "one"
+		c.Metadata["delaybroker.level"] = "soon"
 		c.Subjects = []string{"delaysys.hop.13s.>"}
 	})
 	o.publish("delay.7s.x", "left behind")
@@ -90,14 +90,12 @@ func TestLevelsStates(t *testing.T) {
 	o.must("provision")
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
 	o.publish("delay.1s.x", "full")
-	o.change("DELAY_9s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
 	natstest.NoError(t, o.js.DeleteStream(t.Context(), "DELAY_11s"))
 	o.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
 	for stream, want := range map[string]inspect.State{
 		"DELAY_1s":       inspect.Full,
 		"DELAY_5s":       inspect.Serving,
 		"DELAY_7s":       inspect.Retiring,
-		"DELAY_9s":       inspect.Newer,
 		"DELAY_11s":      inspect.Missing,
 		"DELAY_13s":      inspect.Broken,
 		"DELAY_RETRY_1s": inspect.Foreign,
@@ -163,7 +161,7 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	msg := nats.NewMsg("delaysys.hop.5s.x")
-	msg.Header.Set(message.HeaderFormat, "99")
+	msg.Header.Set(message.HeaderState, "99 x")
 	if _, err := o.js.PublishMsg(t.Context(), o.sealed(msg)); err != nil {
 		t.Fatal(err)
 	}

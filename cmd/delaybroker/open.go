@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -77,7 +78,7 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 			adopted.Prefix)
 	}
 	if len(adopted.Choices) > 0 {
-		names := text.Printable(strings.Join(adopted.Choices, ", "), 600)
+		names := text.Sentence(strings.Join(adopted.Choices, ", "))
 		fmt.Fprintln(a.Err, "there are streams with several prefixes: set DELAY_PREFIX to one of "+names)
 	}
 	if err != nil {
@@ -85,6 +86,17 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 		return nil, err
 	}
 	return i, nil
+}
+
+// warnWrongPrefix warns if the prefix of the settings has no streams, and another prefix has.
+func (a *app) warnWrongPrefix(ctx context.Context, i *inspect.Inspector) {
+	prefix := i.Policy().Names.Prefix()
+	found := i.Prefixes(ctx)
+	if !settings.Overrides().Prefix || len(found) == 0 || slices.Contains(found, prefix) {
+		return
+	}
+	fmt.Fprintf(a.Err, "no stream has the prefix %s; there are streams of the prefix %s: set DELAY_PREFIX\n", prefix,
+		text.ShortList(found))
 }
 
 // openBySettings connects with the broker's settings, and reads no settings from the streams. The caller closes the
@@ -116,6 +128,9 @@ type connection struct{ server, context, creds string }
 func (c *connection) addTo(commands ...*cobra.Command) []*cobra.Command {
 	for _, command := range commands {
 		c.addFlags(command.PersistentFlags())
+		if err := command.RegisterFlagCompletionFunc("context", completeContext); err != nil {
+			panic("bug: " + err.Error())
+		}
 	}
 	return commands
 }
@@ -135,7 +150,8 @@ func (c connection) export() error {
 		name, value string
 		hides       []string
 	}{
-		{"NATS_CONTEXT", c.context, append([]string{"NATS_URL", "NATS_CERT", "NATS_KEY", "NATS_CA"}, user...)},
+		{"NATS_CONTEXT", c.context, append(
+			[]string{"NATS_URL", "NATS_CERT", "NATS_KEY", "NATS_CA", "NATS_TLS_FIRST"}, user...)},
 		{"NATS_URL", c.server, nil},
 		{"NATS_CREDS", c.creds, user},
 	} {

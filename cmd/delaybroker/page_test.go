@@ -18,7 +18,7 @@ import (
 
 const pageToken = "0123456789abcdef0123"
 
-// The program serves the page next to its probes: text for curl, and actions with the token.
+// The program serves the page next to its probes, and actions with the token.
 func TestServePage(t *testing.T) {
 	natstest.SkipShort(t)
 	if inOwnProcess(t) {
@@ -36,7 +36,7 @@ func TestServePage(t *testing.T) {
 	if got, want := ready["page"], address+"/"; got != want {
 		t.Errorf("page: got %v, want %s", got, want)
 	}
-	wantBody(t, ready["http"], "/", "delaybroker ", ": ready\n", "fsync every 1s", "idle lanes")
+	wantBody(t, ready["http"], "/", "<title>delaybroker</title>")
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		wantProbe(t, ready["http"], path, 200)
 		res, err := http.Post(address+path, "application/json", nil)
@@ -48,7 +48,7 @@ func TestServePage(t *testing.T) {
 	}
 	_, js := connect(t, ready["server"].(string))
 	publish(t, js, "delay.1h.orders.x", "{}") // stays in one lane: a message that changes lanes may not be counted
-	plan, result := actOnPage(t, address, `{"verb":"pause","target":"orders.>"}`)
+	plan, result := actOnPage(t, address, `{"operation":"pause","items":[{"pattern":"orders.>"}]}`)
 	if plan != "pause orders.>: 1 message now pending, and all later messages, will wait when due" {
 		t.Errorf("got the plan %q", plan)
 	}
@@ -86,19 +86,21 @@ func TestPageActsOnServerSchedules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, tt := range []struct{ verb, about, plan, done string }{
-		{"move", `"key":"_schedule.schedules.a","target":"orders.x","by":"+5m"`, "1 timer: _schedule.sch", "moved: "},
-		{"fire", `"key":"_schedule.schedules.a","target":"orders.x"`, "1 timer: _schedule.schedules.a to orders.x", "fired"},
-		{"cancel", `"key":"_schedule.schedules.-h","target":"orders.x"`, "1 timer: _schedule.", "cancelled: "},
-		{"pause", `"key":"_schedule.schedules.every","target":"orders.x"`, "1 timer: _schedule", "paused: "},
-		{"resume", `"key":"_schedule.schedules.every","target":"orders.x"`, "1 timer: _sched", "resumed: "},
-		{"move", `"all":true,"target":"orders.>","by":"+5m"`, "3 timers", "3 of 3 timers moved"},
-		{"cancel", `"all":true,"target":"orders.>","once":true`, "2 timers", "2 of 2 timers cancelled"}, // not every
-		{"cancel", `"all":true,"target":"orders.>"`, "1 timer", "1 of 1 timer cancelled"},
+	for _, tt := range []struct{ operation, about, plan, done string }{
+		{"timers move", `"key":"_schedule.schedules.a","target":"orders.x","by":"+5m"`, "1 timer: _schedule.sch", "moved: "},
+		{"timers fire", `"key":"_schedule.schedules.a","target":"orders.x"`,
+			"1 timer: _schedule.schedules.a to orders.x", "fired"},
+		{"timers cancel", `"key":"_schedule.schedules.-h","target":"orders.x"`, "1 timer: _schedule.", "cancelled: "},
+		{"schedules pause", `"name":"_schedule.schedules.every","target":"orders.x"`, "1 timer: _schedule", "paused: "},
+		{"schedules resume", `"name":"_schedule.schedules.every","target":"orders.x"`, "1 timer: _sched", "resumed: "},
+		{"timers move", `"all":true,"target":"orders.>","by":"+5m"`, "3 timers", "3 of 3 timers moved"},
+		{"timers cancel", `"all":true,"target":"orders.>","once":true`, "2 timers", "2 of 2 timers cancelled"}, // not every
+		{"timers cancel", `"all":true,"target":"orders.>"`, "1 timer", "1 of 1 timer cancelled"},
 	} {
-		plan, result := actOnPage(t, address, `{"verb":"`+tt.verb+`",`+tt.about+`}`)
-		if !strings.HasPrefix(plan, tt.verb+" "+tt.plan) || !strings.HasPrefix(result, tt.done) {
-			t.Errorf("%s %s: got the plan %q and the result %q, want %q and %q", tt.verb, tt.about, plan, result,
+		plan, result := actOnPage(t, address, `{"operation":"`+tt.operation+`","items":[{`+tt.about+`}]}`)
+		_, verb, _ := strings.Cut(tt.operation, " ")
+		if !strings.HasPrefix(plan, verb+" "+tt.plan) || !strings.HasPrefix(result, tt.done) {
+			t.Errorf("%s %s: got the plan %q and the result %q, want %q and %q", verb, tt.about, plan, result,
 				tt.plan, tt.done)
 		}
 	}

@@ -24,13 +24,13 @@ func TestPauseCommands(t *testing.T) {
 	if out := o.must("pause"); out != "no pattern is paused\n" {
 		t.Errorf("before: %q", out)
 	}
-	if out := o.must("pause", "orders.>"); out != "orders.> is paused\n" {
+	if out := o.must("pause", "orders.>"); out != "orders.> is paused; confirmed by 1 of 1 instance\n" {
 		t.Errorf("pause: %q", out)
 	}
 	o.publish("delay.1s.orders.x", "one")
 	var pauses []inspect.Pause
 	eventually(t, "waiting message", func() bool {
-		pauses = decode[map[string][]inspect.Pause](t, o.must("pause", "--json"))["paused"]
+		pauses = decodeLines[inspect.Pause](t, o.must("pause", "--json"))
 		return len(pauses) == 1 && *pauses[0].Waiting == 1
 	})
 	if p := pauses[0]; p.Pattern != "orders.>" || p.State != "paused" || time.Since(p.Since) > timeout {
@@ -43,7 +43,7 @@ func TestPauseCommands(t *testing.T) {
 	}{
 		{[]string{"pause", "orders.>"}, "the pattern is already paused"},
 		{[]string{"resume", "orders.x"}, "give the pattern exactly as it was paused; the paused patterns are: orders.>"},
-		{[]string{"pause", "orders..x"}, "target pattern"},
+		{[]string{"pause", "orders..x"}, "want tokens separated by dots"},
 	} {
 		if _, _, err := o.run(tt.words...); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v, want %q", tt.words, err, tt.says)
@@ -67,7 +67,9 @@ func (o *testServer) wantPauseShown() {
 	t := o.t
 	t.Helper()
 	for _, words := range [][]string{{"pause"}, {"levels"}, {"retrying"}} {
-		if out := o.must(words...); !strings.Contains(out, "orders.>") {
+		stdout, stderr, err := o.run(words...)
+		natstest.NoError(t, err)
+		if out := stdout + stderr; !strings.Contains(out, "orders.>") {
 			t.Errorf("%s does not report the pause of orders.>:\n%s", words, out)
 		} else if fraction.MatchString(out) || strings.Contains(out, " : ") {
 			t.Errorf("%s shows fractions of a second, or an idle instance:\n%s", words, out)

@@ -87,7 +87,7 @@ func (o *testServer) storeMessages() (lane, accepted, moved string) {
 	accepted = fmt.Sprintf("%s-%d-%d", front.Stream, front.Sequence, m.Time.UnixNano())
 	moved = fmt.Sprintf("DELAY_INTAKE-1-%d", m.Time.UnixNano())
 	hop := nats.NewMsg("delaysys.hop.1s.orders.moved")
-	hop.Header.Set("Delay-Id", moved)
+	hop.Header = hopHeader(moved)
 	if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
 		t.Fatal(err)
 	}

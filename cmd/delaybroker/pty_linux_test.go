@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
 
-	"delaybroker/broker/bench"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/streams"
 	"delaybroker/cmd/delaybroker/terminal"
@@ -23,7 +23,8 @@ import (
 
 // A screen is a pseudo-terminal of a given size, with the output that was written to it.
 type screen struct {
-	tty *os.File // the program's side of the terminal
+	tty    *os.File // the program's side of the terminal
+	master *os.File // the person's side
 
 	mu  sync.Mutex // guards all
 	all strings.Builder
@@ -39,7 +40,7 @@ func openScreen(t *testing.T, width, height uint16) *screen {
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	natstest.NoError(t, err)
 	natstest.NoError(t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}))
-	x := &screen{tty: tty}
+	x := &screen{tty: tty, master: master}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		buffer := make([]byte, 32<<10)
@@ -59,6 +60,13 @@ func openScreen(t *testing.T, width, height uint16) *screen {
 		master.Close()
 	})
 	return x
+}
+
+// typeText types on the terminal.
+func (x *screen) typeText(t *testing.T, text string) {
+	t.Helper()
+	_, err := x.master.WriteString(text)
+	natstest.NoError(t, err)
 }
 
 func (x *screen) text() string {
@@ -189,40 +197,62 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	}
 }
 
-// The progress of bench is one line, even in a narrow terminal, and so is each row of its table.
-func TestBenchFitsTheTerminal(t *testing.T) {
-	t.Setenv("NO_COLOR", "1")
-	report := &bench.Report{
-		Plan: bench.Plan{Scenario: bench.Burst, Rounds: 2},
-		Results: []bench.Result{
-			{Side: bench.Broker, Late: &bench.Spread{Max: 1e6}, Acks: &bench.Spread{}, Cost: &bench.Cost{Server: 1, Sidecar: 2}},
-			{Side: bench.Scheduler, Unsupported: "not supported"},
-		},
-		Ratios: []bench.Ratio{{Side: bench.Scheduler, Metric: "p99 ms", Base: 1e6, Highest: 1e6}},
+// On a terminal, a change that cannot be undone shows its count and asks. Without yes as the answer, it changes
+// nothing.
+func TestFinalChangesAsk(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	o.must("provision")
+	for n := range 3 {
+		_, err := o.js.PublishMsg(t.Context(), newDeadLetter(n+1, "expired", "orders.a", "too late"))
+		natstest.NoError(t, err)
 	}
-	for _, width := range []int{50, 80, 120} {
-		x := openScreen(t, uint16(width), 24)
+	remove := func(answer string, more ...string) error {
+		x, in := openScreen(t, 80, 24), openScreen(t, 80, 24)
 		a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}
-		l := &benchLine{app: a, rounds: 100}
-		l.show(bench.Progress{
-			Side: bench.Scheduler, Round: 100, Activity: "waiting for the last", Accepted: 1e6, Arrived: 5e5, Count: 1e6,
-		})
-		l.clear()
-		fmt.Fprintln(x.tty)
-		natstest.NoError(t, a.showReport(nil, report, true))
-		fmt.Fprint(x.tty, "(end)")
-		x.await(t, "(end)")
-		drawn := strings.Split(x.text(), "\x1b[K")
-		if len(drawn) != 3 || !strings.HasPrefix(drawn[1], "scheduler 100 of 100: waiting for") {
-			t.Errorf("got %q, want one line, removed at the end", drawn)
+		root := a.rootCommand()
+		root.SetArgs(append([]string{"dead", "rm", "--all"}, more...))
+		root.SetIn(in.tty)
+		in.typeText(t, answer+"\n")
+		err := a.execute(t.Context(), root)
+		if len(more) == 0 {
+			x.await(t, "remove 3 dead letters? This cannot be undone [y/N]")
 		}
-		wantFit(t, width, drawn[1])
-		_, table, _ := strings.Cut(drawn[2], "\n\n") // after the description of the scenario, which wraps
-		wantFit(t, width, table)
-		for _, want := range []string{"p50 ms", "lost", "early", "ratio", "scheduler: not supported"} {
-			if !strings.Contains(strings.ToLower(table), want) {
-				t.Errorf("in a terminal of %d columns: got no %q in\n%s", width, want, table)
-			}
+		return err
+	}
+	for _, answer := range []string{"n", ""} {
+		if err := remove(answer); exitCode(err) != 1 || o.messageCount("DELAY_DEAD") != 3 {
+			t.Errorf("after the answer %q: got %v, and %d letters", answer, err, o.messageCount("DELAY_DEAD"))
+		}
+	}
+	if err := remove("y"); err != nil || o.messageCount("DELAY_DEAD") != 0 {
+		t.Errorf("after yes: got %v, and %d letters", err, o.messageCount("DELAY_DEAD"))
+	}
+	_, err := o.js.PublishMsg(t.Context(), newDeadLetter(4, "expired", "orders.a", "too late"))
+	natstest.NoError(t, err)
+	if err := remove("n", "--yes"); err != nil || o.messageCount("DELAY_DEAD") != 0 {
+		t.Errorf("with --yes: got %v, and %d letters", err, o.messageCount("DELAY_DEAD"))
+	}
+}
+
+// On a terminal, pub asks before it publishes a message for the past.
+func TestPubInThePastAsks(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	o.must("provision")
+	for answer, want := range map[string]uint64{"n": 0, "y": 1} {
+		x, in := openScreen(t, 80, 24), openScreen(t, 80, 24)
+		a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}
+		root := a.rootCommand()
+		root.SetArgs([]string{"pub", "orders." + answer, "body", "--at", "2020-01-01T00:00:00Z"})
+		root.SetIn(in.tty)
+		in.typeText(t, answer+"\n")
+		err := a.execute(t.Context(), root)
+		x.await(t, "Publish it? [y/N]")
+		s, infoErr := o.js.Stream(t.Context(), "DELAY_INTAKE")
+		natstest.NoError(t, infoErr)
+		info, infoErr := s.Info(t.Context(), jetstream.WithSubjectFilter("*.*.orders."+answer))
+		natstest.NoError(t, infoErr)
+		if got := uint64(len(info.State.Subjects)); got != want || (err == nil) != (want == 1) {
+			t.Errorf("after %q: got %v and %d messages, want %d", answer, err, got, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -181,9 +180,23 @@ func TestPubInThePast(t *testing.T) {
 	}
 }
 
+// TestPubWithTTL: the server refuses a Nats-TTL, and the error names the header to use.
+func TestPubWithTTL(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	o.must("provision")
+	wantCommandError(t, 1, []string{"publish to delay.5s.orders.x: Nats-TTL is reserved for the server: use Delay-TTL"},
+		"pub", "orders.x", "body", "--level", "5s", "-H", "Nats-TTL: 1s")
+}
+
 func TestDeliveryTimeSubject(t *testing.T) {
 	names, err := message.NewNames("later")
 	natstest.NoError(t, err)
+	at := func(text string) time.Time {
+		t.Helper()
+		parsed, err := time.Parse(time.RFC3339, text)
+		natstest.NoError(t, err)
+		return parsed
+	}
 	for _, test := range []struct {
 		when deliveryTime
 		want string
@@ -194,21 +207,19 @@ func TestDeliveryTimeSubject(t *testing.T) {
 		{deliveryTime{in: "0s"}, "later.0s.a.b"},
 		{deliveryTime{in: "7777s"}, "laterin.7777s.a.b"},
 		{deliveryTime{in: "1h30m"}, "laterin.1h30m.a.b"},
-		{deliveryTime{at: "2026-12-24T19:00:00+01:00"}, "laterat.2026-12-24T18:00:00Z.a.b"},
-		{deliveryTime{at: "2026-12-24T18:00:00.000Z"}, "laterat.2026-12-24T18:00:00Z.a.b"},
-		{deliveryTime{at: "2026-12-24T18:00:00.250Z"}, "laterat.1798135200250.a.b"},
-		{deliveryTime{at: "2026-12-24T18:00:00.250000001Z"}, "laterat.1798135200251.a.b"},
-		{deliveryTime{at: "2026-12-24T18:00:00.999999999Z"}, "laterat.2026-12-24T18:00:01Z.a.b"},
-		{deliveryTime{at: "1970-01-01T00:00:01.500Z"}, "laterat.1970-01-01T00:00:02Z.a.b"}, // 1500 would be parsed as seconds
+		{deliveryTime{at: at("2026-12-24T19:00:00+01:00")}, "laterat.2026-12-24T18:00:00Z.a.b"},
+		{deliveryTime{at: at("2026-12-24T18:00:00.000Z")}, "laterat.2026-12-24T18:00:00Z.a.b"},
+		{deliveryTime{at: at("2026-12-24T18:00:00.250Z")}, "laterat.1798135200250.a.b"},
+		{deliveryTime{at: at("2026-12-24T18:00:00.250000001Z")}, "laterat.1798135200251.a.b"},
+		{deliveryTime{at: at("2026-12-24T18:00:00.999999999Z")}, "laterat.2026-12-24T18:00:01Z.a.b"},
+		// The number 1500 would be parsed as seconds.
+		{deliveryTime{at: at("1970-01-01T00:00:01.500Z")}, "laterat.1970-01-01T00:00:02Z.a.b"},
 	} {
-		got, err := test.when.subject(names, "a.b")
-		if err != nil || got != test.want {
-			t.Errorf("%+v: got %q and %v, want %q", test.when, got, err, test.want)
+		if got := test.when.subject(names, "a.b"); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.when, got, test.want)
 		}
 	}
-	for _, bad := range []deliveryTime{{in: "1.5s"}, {in: "soon"}, {at: "tomorrow"}, {at: "2026-12-24T18:00:00"}} {
-		if got, err := bad.subject(names, "a.b"); !errors.Is(err, errUsage) {
-			t.Errorf("%+v: got %q and %v, want a usage error", bad, got, err)
-		}
+	for _, bad := range []string{"--in=1.5s", "--in=soon", "--at=tomorrow", "--at=2026-12-24T18:00:00"} {
+		wantCommandError(t, 2, []string{bad[:4]}, "pub", "a.b", "body", bad)
 	}
 }

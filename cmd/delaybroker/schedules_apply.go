@@ -14,8 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/operation"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/delaybroker/schedules"
 	"delaybroker/cmd/delaybroker/settings"
@@ -139,7 +142,10 @@ type isolatedTimers struct {
 func (l isolatedTimers) Read(ctx context.Context, key, target string) (timer.State, error) {
 	ctx, cancel := l.session.WithRefusal(ctx)
 	defer cancel()
-	return readTimer(ctx, l.timers, key, target)
+	limited, cancel := context.WithTimeout(ctx, timersTimeout)
+	defer cancel()
+	s, err := l.timers.Read(limited, key, target)
+	return s, inspect.Cause(ctx, usageOf(err))
 }
 
 func (l isolatedTimers) Now(ctx context.Context) (time.Time, error) {
@@ -149,10 +155,23 @@ func (l isolatedTimers) Now(ctx context.Context) (time.Time, error) {
 	return now, inspect.Cause(ctx, err)
 }
 
-func (l isolatedTimers) Do(ctx context.Context, change store.Change) (store.Answer, error) {
+func (l isolatedTimers) Do(ctx context.Context, w change.Change) (change.Answer, error) {
 	ctx, cancel := l.session.WithRefusal(ctx)
 	defer cancel()
-	return changeTimer(ctx, l.timers, change)
+	limited, cancel := context.WithTimeout(ctx, timersTimeout)
+	defer cancel()
+	answer, err := l.timers.Do(limited, w)
+	if refused := usageOf(err); errors.Is(refused, errUsage) {
+		return answer, refused
+	}
+	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {
+		if subject, _ := jsapi.RefusedSubject(cause); subject == l.timers.Policy.Names.Timer(w.Key, w.Target) {
+			err = cause // the request was not stored
+		} else {
+			answer.Why = cause.Error() // the request may be stored, and this user may not read it
+		}
+	}
+	return answer, inspect.Cause(ctx, err)
 }
 
 func (l isolatedTimers) ListRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
@@ -221,7 +240,7 @@ func (d *diff) add(r schedules.Result) {
 		why = strings.TrimSuffix(fmt.Sprintf("not changed: %s %s", r.Outcome, why), " ")
 	}
 	if why != "" {
-		d.app.Printf("    %s\n", text.Printable(why, 600))
+		d.app.Printf("    %s\n", text.Sentence(why))
 	}
 }
 
@@ -239,14 +258,14 @@ func excerpt(s string) string {
 
 // resultView is a line of apply with --json.
 type resultView struct {
-	schedules.Step
+	schedules.Decision
 	Outcome timer.Outcome `json:"outcome,omitempty"`
 	Good    bool          `json:"good"`
 	Error   string        `json:"error,omitempty"`
 }
 
 func newResultView(r schedules.Result) resultView {
-	v := resultView{Step: r.Step, Outcome: r.Outcome, Good: r.Good()}
+	v := resultView{Decision: r.Decision, Outcome: r.Outcome, Good: r.Good()}
 	if r.Err != nil {
 		v.Error = r.Err.Error()
 	}
@@ -266,11 +285,11 @@ func (d *diff) end() error {
 	}
 	switch {
 	case d.unknown:
-		return reportedError{outcomeError{timer.Unknown}}
+		return reportedError{operation.OutcomeError{Outcome: timer.Unknown}}
 	case d.failed:
 		return fmt.Errorf("some changes of the set %s failed: correct their causes, and apply the file again", d.set)
 	case d.prevented:
-		return reportedError{outcomeError{timer.Conflict}}
+		return reportedError{operation.OutcomeError{Outcome: timer.Conflict}}
 	}
 	return nil
 }

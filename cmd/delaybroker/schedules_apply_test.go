@@ -78,7 +78,7 @@ func TestSchedulesApplyContinues(t *testing.T) {
 		t.Errorf("got exit code %d:\n%.2000s", code, out)
 	}
 	lines, code := o.apply(text, "--json")
-	got := decodeLines[schedules.Step](t, lines[:strings.LastIndex(lines, "}")+1])
+	got := decodeLines[schedules.Decision](t, lines[:strings.LastIndex(lines, "}")+1])
 	if code != 1 || len(got) != 2 || got[1].Action != schedules.Same {
 		t.Errorf("with --json: exit code %d, %+v", code, got)
 	}

@@ -140,7 +140,7 @@ func TestServeRefusesOldServer(t *testing.T) {
 	}()
 	externalEnv(t, "nats://"+l.Addr().String())
 	err = start(t).end(t)
-	if !errors.Is(err, streams.ErrServerTooOld) || !strings.Contains(fmt.Sprint(err), "2.9.10; upgrade it to 2.12.12") {
+	if !errors.Is(err, streams.ErrServerTooOld) || !strings.Contains(fmt.Sprint(err), "2.9.10; upgrade it to 2.14.10") {
 		t.Errorf("got %v, want the version and the advice", err)
 	}
 	if got, want := exitCode(err), 2; got != want {

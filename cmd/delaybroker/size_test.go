@@ -26,49 +26,6 @@ func TestSizeIsDocumented(t *testing.T) {
 	}
 }
 
-// TestSizeArithmetic checks the numbers of the chapter about scale: a million messages a second, and ten billion
-// pending ones.
-func TestSizeArithmetic(t *testing.T) {
-	natstest.ClearEnv(t)
-	text := documentAt(t, "OPERATIONS.md")
-	var total capacity.Need
-	for _, args := range []string{
-		"size --rate 611000 --delay 2h --replicas 3 --json", "size --rate 389000 --delay 4h --replicas 3 --json",
-	} {
-		n := decodeLines[capacity.Need](t, mustRunCommand(t, "", strings.Fields(args)...))[0]
-		total.Pending += n.Pending
-		total.ServerMemory += n.ServerMemory
-		total.Disk += n.Disk
-		total.ServerCPU.Work += n.ServerCPU.Work
-		total.BrokerCPU.Work += n.BrokerCPU.Work
-		total.Network.In += n.Network.In
-		total.Network.Out += n.Network.Out
-		total.Network.Replication += n.Network.Replication
-	}
-	for _, number := range []struct {
-		got, low, high float64
-		text           string
-	}{
-		{total.Pending, 9.9e9, 10.1e9, "ten billion pending"},
-		{total.ServerMemory, 1.85e12, 1.95e12, "and 1.9 TB for three"},
-		{total.Disk, 9.55e12, 9.65e12, "and 9.6 TB for three"},
-		{total.ServerCPU.Work, 78, 79, "78 cores"},
-		{total.BrokerCPU.Work, 14.5, 15.5, "15 cores"},
-		{total.Network.In, 1.15e9, 1.25e9, "1.2 GB/s"},
-		{total.Network.Out, 0.435e9, 0.445e9, "0.44 GB/s"},
-		{total.Network.Replication, 2.35e9, 2.45e9, "2.4 GB/s"},
-	} {
-		if number.got < number.low || number.got > number.high || !strings.Contains(text, number.text) {
-			t.Errorf("OPERATIONS.md should have %q; got %.4g", number.text, number.got)
-		}
-	}
-	need := decodeLines[capacity.Need](t, mustRunCommand(t, "",
-		strings.Fields("size --rate 1000000 --delay 10000s --replicas 3 --json")...))[0]
-	if need.Passes != 7 || need.ServerCPU.Work < 549 || need.ServerCPU.Work > 550 {
-		t.Errorf("OPERATIONS.md has seven passes and 549 cores: got %d and %v", need.Passes, need.ServerCPU.Work)
-	}
-}
-
 func TestSizeFollowsTheSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	needOf := func(args string) capacity.Need {
@@ -97,12 +54,25 @@ func TestSizeRefuses(t *testing.T) {
 		"size --rate 1 --server-memory x":  {"--server-memory x: want bytes"},
 		"size --rate 1 --server-disk 0":    {"--server-disk 0: want 1048576 to"},
 		"size --rate 1 --server-cores -2":  {"--server-cores -2: want 1 to 4096"},
+		"size --rate 1 --fleets 101":       {"--fleets 101: want 1 to 100"},
 		"size --rate 1.5":                  {"1.5"},
 		"size 5000":                        {"size takes no arguments"},
 		"size --rate 1 --server nats://x:": {"unknown flag: --server"},
 	} {
 		wantCommandError(t, 2, parts, strings.Fields(args)...)
 	}
+}
+
+// TestSizePrintsMappings: for two fleets, size prints the mappings that OPERATIONS.md shows.
+func TestSizePrintsMappings(t *testing.T) {
+	natstest.ClearEnv(t)
+	got := mustRunCommand(t, "", strings.Fields("size --rate 10 --fleets 2")...)
+	mappings := got[strings.Index(got, "mappings: {"):]
+	if want := strings.ReplaceAll("\n"+mappings, "\n", "\n  "); !strings.Contains(documentAt(t, "OPERATIONS.md"), want) {
+		t.Errorf("OPERATIONS.md lacks\n%s", mappings)
+	}
+	t.Setenv("DELAY_PREFIX", "a-very-long-name")
+	wantCommandError(t, 2, []string{"set a shorter DELAY_PREFIX"}, strings.Fields("size --rate 10 --fleets 2")...)
 }
 
 func trimLines(text string) string {

@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker"
 	"delaybroker/broker/config"
+	"delaybroker/broker/operation"
 	"delaybroker/cmd/delaybroker/nack"
 	"delaybroker/cmd/delaybroker/settings"
 )
 
 func (a *app) streamsCommand() *cobra.Command {
-	var format, maxPayload, sealed string
+	var format, maxPayload string
 	var replicas int
 	c := &cobra.Command{
 		Use:   "streams",
@@ -30,31 +30,23 @@ they then report missing streams, and create none.
 
 Brokers seal the messages between lanes: a seal, made with a secret, proves that a broker wrote the message. A manifest
 has no secret, since many people can read a manifest, and each run of the command would generate another secret. So set
-DELAY_SECRET for the brokers and for this command. Each manifest then has the time from which brokers require seals in
-the stream. By default, they always require seals. If brokers of a version without seals have stored messages, set
---sealed to the time of the upgrade.`,
+DELAY_SECRET for the brokers: without it, they do not start.`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return a.printStreams(format, maxPayload, sealed, replicas) },
+		RunE: func(*cobra.Command, []string) error { return a.printStreams(format, maxPayload, replicas) },
 	}
 	c.Flags().StringVar(&format, "as", "json", "json or nack")
 	addCompletion(c, "as", "json", "nack")
 	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB",
 		"the servers' max_payload; the streams accept slightly less")
-	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z",
-		"with DELAY_SECRET: the time from which a seal is required (RFC 3339)")
-	addCountFlag(c.Flags(), &replicas, "replicas", "", 0, 0, config.MaxReplicas,
-		"copies of each stream; 0 for DELAY_STREAM_REPLICAS, where auto means 3 here")
+	addParams(c, operation.Count(&replicas, "replicas",
+		"copies of each stream; 0 for DELAY_STREAM_REPLICAS, where auto means 3 here", 0, 0, config.MaxReplicas))
 	return c
 }
 
-func (a *app) printStreams(format, maxPayload, sealed string, replicas int) error {
+func (a *app) printStreams(format, maxPayload string, replicas int) error {
 	payload, err := parseSize(maxPayload)
 	if err != nil {
 		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
-	}
-	sealRequired, err := time.Parse(time.RFC3339, sealed)
-	if err != nil {
-		return fmt.Errorf("%w: --sealed %q: want RFC 3339, such as 2026-11-20T10:00:00Z", errUsage, sealed)
 	}
 	cfg, err := settings.Read()
 	if err != nil {
@@ -68,11 +60,6 @@ func (a *app) printStreams(format, maxPayload, sealed string, replicas int) erro
 		return err
 	}
 	specs := streams.Wanted(payload, true)
-	if len(cfg.Broker.Secrets) > 0 {
-		for i := range specs {
-			specs[i].SealStart = sealRequired
-		}
-	}
 	switch format {
 	case "json":
 		configs := make([]jetstream.StreamConfig, len(specs))

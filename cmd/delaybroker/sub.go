@@ -16,7 +16,7 @@ import (
 
 	"delaybroker/broker/client"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/message"
+	"delaybroker/broker/operation"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/cmd/delaybroker/terminal"
@@ -47,13 +47,14 @@ start.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count, headers) },
 	}
 	c.Flags().BoolVar(&headers, "headers", false, "show the headers too; --json always does")
-	addCountFlag(c.Flags(), &count, "count", "", 0, 0, noBound, "number of messages to wait for; 0 for no limit")
+	addParams(c,
+		operation.Count(&count, "count", "number of messages to wait for; 0 for no limit", 0, 0, operation.NoBound))
 	return c
 }
 
 func (a *app) sub(ctx context.Context, subject string, count int, headers bool) error {
-	if !message.ValidPattern(subject) {
-		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, errPattern)
+	if _, err := operation.ParsePattern(subject); err != nil {
+		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, err)
 	}
 	c, err := settings.ReadClient()
 	if err != nil {

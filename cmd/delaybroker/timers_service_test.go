@@ -7,8 +7,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/store"
+	"delaybroker/test/natstest"
 )
 
 // If a tenant may not send the requests about its own timers to JetStream, the command asks a broker, and reports
@@ -42,7 +46,7 @@ func TestTenantUsesTimers(t *testing.T) {
 		args := append([]string{"timers", "--json"}, strings.Fields(test.args)...)
 		out, errs, err := o.run(args...)
 		if exitCode(err) != test.code || !strings.Contains(errs, "asking a broker") ||
-			string(decode[store.Answer](t, out).Outcome) != test.outcome {
+			string(decode[change.Answer](t, out).Outcome) != test.outcome {
 			t.Errorf("%s: got %v, %s%s, want %s", test.args, err, out, errs, test.outcome)
 		}
 	}
@@ -50,27 +54,37 @@ func TestTenantUsesTimers(t *testing.T) {
 		"timers", "cancel", "theirs", "payments.x")
 	wantCommandError(t, 1, []string{"may not read", "delayctl.timers.payments"}, "timers", "ls", "--target", "payments.>")
 
-	o.must("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
-	out, _, err := o.run("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
-	if exitCode(err) != 6 || !strings.Contains(out, "unknown whether the timer was set, and whether the condition held") {
-		t.Errorf("pub --if: got %v and\n%s, want the command that shows the outcome", err, out)
+	o.must("pub", "orders.x", "body", "--in", "30m", "--key", "4", "--if", "absent")
+	out, _, err := o.run("pub", "orders.x", "body", "--in", "30m", "--key", "4", "--if", "absent")
+	if exitCode(err) != 5 || !strings.Contains(out, "conflict") {
+		t.Errorf("pub --if: got %v and\n%s, want the answer of a broker", err, out)
 	}
 	wantSchedulesOfTenant(t, o)
 
-	t.Setenv("NATS_USER", "admin") // orders may not list without this grant
-	t.Setenv("NATS_PASSWORD", "admin")
-	a := &app{}
+	admin, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("admin", "admin")) // orders may not list
+	natstest.NoError(t, err)
+	session, err := inspect.NewSession(admin, "$JS.API")
+	natstest.NoError(t, err)
+	defer session.Close()
+	names, err := message.NewNames(message.DefaultPrefix)
+	natstest.NoError(t, err)
+	remote := remoteTimers{session, names}
 	f := store.Filter{Targets: []string{"orders.>"}, Key: "3", State: timer.Pending}
-	l, err := a.askList(t.Context(), f, store.Page{Limit: 9})
+	l, err := remote.List(t.Context(), f, store.Page{Limit: 9})
 	if err != nil || len(l.Timers) != 1 || l.Timers[0].Key != "3" {
 		t.Errorf("a broker lists %+v, %v, want the pending timers of orders", l, err)
+	}
+	f.Key = ""
+	l, err = remote.List(t.Context(), f, store.Page{Limit: 9, ByDue: true})
+	if err != nil || len(l.Timers) != 2 || l.Timers[0].Key != "4" {
+		t.Errorf("a broker lists %+v, %v, want the next due timer of orders first", l, err)
 	}
 	for _, verb := range []timer.Verb{timer.Move, timer.Cancel} {
 		b := store.Bulk{Verb: verb, Filter: store.Filter{Targets: []string{"payments.>"}}, Page: store.Page{Limit: 9}}
 		if verb == timer.Move {
 			b.By = time.Minute
 		}
-		d, err := changeTimers(t.Context(), a.askBulk, b)
+		d, err := remote.Bulk(t.Context(), b)
 		if err != nil || d.Matched != 1 || d.Refused != 0 || len(d.Outcomes) != 1 {
 			t.Errorf("a broker does %s: got %+v, %v, want one timer", verb, d, err)
 		}
@@ -88,7 +102,8 @@ func TestTenantUsesTimers(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, err = o.run("timers", "cancel", "3", "orders.x", "--json")
-	if answer := decode[store.Answer](t, out); exitCode(err) != 6 || answer.Outcome != timer.Unknown || answer.Key != "3" {
+	answer := decode[change.Answer](t, out)
+	if exitCode(err) != 6 || answer.Outcome != timer.Unknown || answer.Key != "3" {
 		t.Errorf("a broker receives the request, and does not answer: got %v, %s, want an unknown outcome", err, out)
 	}
 	wantCommandError(t, 1, []string{"no broker answered in time"}, "timers", "show", "3", "orders.x")
@@ -100,18 +115,18 @@ func wantSchedulesOfTenant(t *testing.T, o *testServer) {
 	add := []string{"schedules", "add", "pulse", "--every", "1h", "--target", "orders.x", "body"}
 	o.must(add...)
 	out, _, err := o.run(add...)
-	if exitCode(err) != 6 || !strings.Contains(out, "delaybroker timers show pulse orders.x") {
-		t.Errorf("add: got %v and\n%s, want the command that shows the outcome", err, out)
+	if exitCode(err) != 5 || !strings.Contains(out, "conflict") {
+		t.Errorf("add: got %v and\n%s, want the answer of a broker", err, out)
 	}
 	for _, test := range []struct{ verb, outcome string }{
 		{"show", "pending"}, {"pause", "paused"}, {"resume", "pending"}, {"fire", "fired"}, {"rm", "cancelled"},
 	} {
 		out, errs, err := o.run("schedules", test.verb, "pulse", "--target", "orders.x", "--json")
 		if err != nil || !strings.Contains(errs, "asking a broker") ||
-			string(decode[store.Answer](t, out).Outcome) != test.outcome {
+			string(decode[change.Answer](t, out).Outcome) != test.outcome {
 			t.Errorf("%s: got %v, %s%s, want %s", test.verb, err, out, errs, test.outcome)
 		}
 	}
-	wantCommandError(t, 1, []string{"set --target"}, "schedules", "rm", "pulse")
+	wantCommandError(t, 2, []string{"set --target"}, "schedules", "rm", "pulse")
 	wantCommandError(t, 1, []string{"delayctl.timers.orders"}, "schedules", "ls", "--target", "orders.>")
 }

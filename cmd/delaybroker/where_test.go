@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,6 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/text"
 	"delaybroker/test/natstest"
 )
 
@@ -53,7 +53,7 @@ func TestWhereInItsFirstStream(t *testing.T) {
 		t.Errorf("got %+v, want DELAY_1h, orders.expire, due after an hour", w)
 	}
 	out := o.must("where", id.String())
-	wantParts(t, out, "waiting, due in 59m", "DELAY_1h, sequence 1", "orders.expire")
+	wantParts(t, out, "waiting, due in 59m", "stored in  DELAY_1h", "sequence   1", "orders.expire")
 
 	other := id
 	other.At = id.At.Add(-time.Nanosecond)
@@ -94,7 +94,7 @@ func TestWhereSearches(t *testing.T) {
 	hop := func(subject, id string, header nats.Header) {
 		msg := nats.NewMsg(subject)
 		msg.Header = header
-		msg.Header.Set(message.HeaderID, id)
+		maps.Copy(msg.Header, hopHeader(id))
 		if _, err := o.js.PublishMsgAsync(msg); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestWhereSearches(t *testing.T) {
 	if w := o.mustNotFind(id.String()); w.Searched != others {
 		t.Errorf("searched: got %d, want %d", w.Searched, others)
 	}
-	hop("delaysys.hop.1s.orders.expire", id.String(), dueInAnHour(id))
+	hop("delaysys.hop.1s.orders.expire", id.String(), nats.Header{})
 	<-o.js.PublishAsyncComplete()
 	w := o.mustFind(id.String())
 	if w.Stream != "DELAY_1s" || w.Sequence != others+2 || w.Searched != others+1 || w.Target != "orders.expire" {
@@ -126,14 +126,11 @@ func TestWhereSearches(t *testing.T) {
 	}
 }
 
-// dueInAnHour returns the headers of a message between lanes that is due an hour after it was accepted.
-func dueInAnHour(id message.ID) nats.Header {
-	return nats.Header{
-		message.HeaderAccepted: {text.Moment(id.At)},
-		message.HeaderDue:      {text.Moment(id.At.Add(time.Hour))},
-		message.HeaderHop:      {"1"},
-		message.HeaderFormat:   {"1"},
-	}
+// hopHeader returns the header of a message between lanes that is due in an hour. The id need not be valid.
+func hopHeader(id string) nats.Header {
+	now := time.Now()
+	h := message.Request{ID: id, Accepted: now, Due: now.Add(time.Hour)}.HopHeader()
+	return nats.Header{message.HeaderState: h[message.HeaderState]}
 }
 
 // The command pub may print only the stream and the sequence of a message.
@@ -148,8 +145,7 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	moved := message.ID{Stream: "DELAY_INTAKE", Sequence: 29, At: time.Now().Add(-time.Hour)}
 	for _, other := range []string{"DELAY_INTAKE-2-29", "DELAY_INTAKE-290-1", moved.String()} {
 		hop := nats.NewMsg("delaysys.hop.1s.orders.moved")
-		hop.Header = dueInAnHour(moved)
-		hop.Header.Set(message.HeaderID, other)
+		hop.Header = hopHeader(other)
 		if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
 			t.Fatal(err)
 		}

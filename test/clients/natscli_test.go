@@ -1,14 +1,11 @@
 package clients
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"delaybroker/test/harness"
@@ -17,31 +14,10 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// cli returns the directory of the NATS CLI, which it builds. The CLI is in a separate module, so that the project does
-// not depend on it. The first build takes minutes; Go's cache keeps the result.
-var cli = sync.OnceValues(func() (dir string, err error) {
-	tool := exec.Command("go", "tool", "-n", "nats")
-	tool.Dir = "natscli"
-	out, err := tool.Output()
-	if failed := new(exec.ExitError); errors.As(err, &failed) {
-		err = fmt.Errorf("go tool -n nats, which needs the Go module proxy (GOPROXY) the first time: %w\n%s", err,
-			failed.Stderr)
-	}
-	return filepath.Dir(strings.TrimSpace(string(out))), err
-})
-
-func buildCLI(t *testing.T) {
-	t.Helper()
-	if _, err := cli(); err != nil {
-		t.Fatalf("build the NATS CLI: %v", err)
-	}
-}
-
 // sh runs a shell command in the directory of the snippets. The CLI is in its path, and its only setting is the server.
 func sh(t *testing.T, url, line string) (out string, err error) {
 	t.Helper()
-	dir, err := cli()
-	natstest.NoError(t, err)
+	dir := filepath.Dir(natstest.Tool(t, "nats"))
 	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", "exec 2>&1; "+line)
 	cmd.Dir = "snippets"
 	cmd.Env = append(os.Environ(), "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"), "NATS_URL="+url,
@@ -103,7 +79,7 @@ func plain(answer string) string {
 func TestNATSCLI(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	buildCLI(t)
+	natstest.Tool(t, "nats")
 	url := startBroker(t)
 	said := conversation(t, "../../cmd/delaybroker/COOKBOOK.md")
 	if len(said) < 8 {

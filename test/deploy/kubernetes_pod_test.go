@@ -58,8 +58,8 @@ func checkInstanceName(t *testing.T, dir string, c container) {
 	if path.Base(dir) == "statefulset" {
 		want = "metadata.name"
 	}
-	if name != "" || from != want || c.env()["DELAY_MAX_OWNERS"] == "1" {
-		t.Errorf("instance %q from %q, want it from %q, and DELAY_MAX_OWNERS other than 1", name, from, want)
+	if name != "" || from != want {
+		t.Errorf("instance %q from %q, want it from %q", name, from, want)
 	}
 }
 

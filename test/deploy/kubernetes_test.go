@@ -32,12 +32,14 @@ var rendering struct {
 	err  error
 }
 
-// renderedObjects renders all kustomizations once, and returns the objects of one. An object that is invalid in
+// renderedObjects renders all kustomizations once, and returns the objects of one. Without the tool render it skips the
+// test. An object that is invalid in
 // Kubernetes is an error of render.
 func renderedObjects(t *testing.T, dir string) objects {
 	t.Helper()
+	natstest.Tool(t, "render")
 	rendering.once.Do(func() {
-		out, err := render(kustomizations...)
+		out, err := render(t, kustomizations...)
 		if err != nil {
 			rendering.err = err
 			return
@@ -50,14 +52,10 @@ func renderedObjects(t *testing.T, dir string) objects {
 	return rendering.all[dir]
 }
 
-// render builds and runs the program in the directory render, which has its own module.
-func render(dirs ...string) ([]byte, error) {
-	binary := filepath.Join(binaries, "render")
-	build := exec.Command("go", "build", "-C", "render", "-o", binary, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build: %w\n%s", err, out)
-	}
-	cmd := exec.Command(binary, dirs...)
+// render runs the program in the directory render, which has its own module.
+func render(t *testing.T, dirs ...string) ([]byte, error) {
+	t.Helper()
+	cmd := exec.Command(natstest.Tool(t, "render"), dirs...)
 	cmd.Dir = "kubernetes"
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -102,7 +100,6 @@ func brokerWorkload(t *testing.T, dir string) workload {
 func TestMisspeltKeysAreRefused(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
-	renderedObjects(t, "cluster") // builds the program
 	for name, object := range map[string]string{
 		"key":   "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {clusterip: None}}",
 		"value": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: many}}",
@@ -114,7 +111,7 @@ func TestMisspeltKeysAreRefused(t *testing.T) {
 		for file, text := range map[string]string{"object.yaml": object, "kustomization.yaml": "resources: [object.yaml]"} {
 			natstest.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 		}
-		cmd := exec.Command(filepath.Join(binaries, "render"), dir)
+		cmd := exec.Command(natstest.Tool(t, "render"), dir)
 		if out, err := cmd.CombinedOutput(); err == nil {
 			t.Errorf("an unknown %s is rendered:\n%s", name, out)
 		}

@@ -3,7 +3,9 @@ package deploy
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,8 +13,6 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/promql/parser"
 
 	"delaybroker/broker"
 	"delaybroker/broker/link"
@@ -59,7 +59,7 @@ type dashboard struct {
 	}
 }
 
-// TestAlerts parses every rule, and checks that a broker exports the metrics and labels in it.
+// TestAlerts checks that a broker exports the metrics and labels in every rule. In .ci/run, promtool parses the rules.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	exported := exportedMetrics(t)
@@ -98,7 +98,7 @@ func TestAlerts(t *testing.T) {
 }
 
 // TestDashboard checks the queries of the dashboard as TestAlerts checks those of the alerts. Each metric but two is on
-// the dashboard, and no panel covers another.
+// the dashboard, and no panel covers another. If .ci/run has built promtool, it parses the queries.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	exported := exportedMetrics(t)
@@ -119,6 +119,7 @@ func TestDashboard(t *testing.T) {
 		}
 		variables[v.Name] = true
 	}
+	var exprs []string
 	used := make(map[string]bool)
 	taken := make(map[[2]int]string)
 	for _, p := range d.Panels {
@@ -137,7 +138,9 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 		for _, target := range p.Targets {
-			result := checkExpr(t, p.Title, replaceVariables(t, target.Expr, variables), exported)
+			expr := replaceVariables(t, target.Expr, variables)
+			exprs = append(exprs, expr)
+			result := checkExpr(t, p.Title, expr, exported)
 			for _, l := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(target.LegendFormat, -1) {
 				if result != nil && !slices.Contains(result, l[1]) {
 					t.Errorf("the legend of panel %q has the label %s, and the result has %v", p.Title, l[1], result)
@@ -154,6 +157,7 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("the dashboard does not show %s", name)
 		}
 	}
+	t.Run("promtool", func(t *testing.T) { parseQueries(t, exprs) })
 }
 
 // TestDocumentedMetrics checks that every metric in the documents, and in comments of the files, exists.
@@ -241,43 +245,65 @@ func replaceVariables(t *testing.T, expr string, variables map[string]bool) stri
 	return expr
 }
 
-// checkExpr parses an expression as Prometheus does, and checks that its metrics and labels exist. It returns the
-// labels of the result: those of an aggregation if it names them, otherwise those of the metric.
+var (
+	selector = regexp.MustCompile(`\{[^}]*\}`)
+	matcher  = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)`)
+	grouping = regexp.MustCompile(`\bby \(([^)]*)\)`)
+	window   = regexp.MustCompile(`\[[^]]*\]`)
+	word     = regexp.MustCompile(`\b[a-z]\w*\b(?:\s*\()?`) // with a parenthesis, a function
+	operator = []string{"and", "or", "unless", "bool"}
+)
+
+// checkExpr checks that the metrics and labels of an expression exist. It returns the labels of the result: those of an
+// aggregation if it names them, otherwise those of the metric. It does not find wrong syntax: promtool does.
 func checkExpr(t *testing.T, where, expr string, exported map[string][]string) []string {
 	t.Helper()
-	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
-	if err != nil {
-		t.Errorf("%s: %s: %v", where, expr, err)
-		return nil
+	var result, named, has []string
+	for _, m := range matcher.FindAllStringSubmatch(strings.Join(selector.FindAllString(expr, -1), " "), -1) {
+		named = append(named, m[1])
 	}
-	var result, has []string
-	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
-		switch n := node.(type) {
-		case *parser.VectorSelector:
-			of := exported[family(n.Name, exported)]
-			if of == nil {
-				t.Errorf("%s: there is no metric %s", where, n.Name)
-			}
-			has = append(has, of...)
-			for _, m := range n.LabelMatchers {
-				if m.Name != model.MetricNameLabel && !slices.Contains(of, m.Name) {
-					t.Errorf("%s: %s has no label %s", where, n.Name, m.Name)
-				}
-			}
-		case *parser.AggregateExpr:
-			result = append(result, n.Grouping...)
+	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+		result = append(result, regexp.MustCompile(`\w+`).FindAllString(g[1], -1)...)
+	}
+	for _, noise := range []*regexp.Regexp{selector, grouping, window} {
+		expr = noise.ReplaceAllString(expr, "")
+	}
+	for _, name := range word.FindAllString(expr, -1) {
+		if strings.HasSuffix(name, "(") || slices.Contains(operator, name) {
+			continue
 		}
-		return nil
-	})
-	for _, l := range result {
+		of := exported[family(name, exported)]
+		if of == nil {
+			t.Errorf("%s: there is no metric %s", where, name)
+		}
+		has = append(has, of...)
+	}
+	for _, l := range slices.Concat(named, result) {
 		if !slices.Contains(has, l) {
-			t.Errorf("%s: groups by %s, and none of its metrics has this label", where, l)
+			t.Errorf("%s: none of its metrics has the label %s", where, l)
 		}
 	}
 	if result == nil {
 		return has
 	}
 	return result
+}
+
+// parseQueries has promtool parse expressions, as rules that record them.
+func parseQueries(t *testing.T, exprs []string) {
+	t.Helper()
+	promtool := natstest.Tool(t, "promtool")
+	var rules []map[string]string
+	for _, expr := range exprs {
+		rules = append(rules, map[string]string{"record": "query", "expr": expr})
+	}
+	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	natstest.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "queries.yaml") // JSON is YAML
+	natstest.NoError(t, os.WriteFile(file, text, 0o600))
+	if out, err := exec.Command(promtool, "check", "rules", "--lint=none", file).CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
 }
 
 // checkCommand checks that the program has the given command. It accepts every command of nats.

@@ -23,7 +23,7 @@ var (
 	keep = flag.String("fault.keep", "",
 		"directory for the history, logs and data of every run; by default, failed runs leave theirs in the temporary "+
 			"directory")
-	brokers = flag.Int("fault.brokers", 3, "number of brokers that share the lanes")
+	brokers = flag.Int("fault.brokers", 3, "number of brokers, of which one is active")
 	other   = flag.String("fault.broker", "",
 		"path of the broker to test, such as an older version; by default the broker of this tree")
 	only  = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")

@@ -23,7 +23,7 @@ type fault struct {
 	inject func(*world) (heal func() (proof string, err error), err error)
 }
 
-// The faults. An instance that is silent for more than five seconds counts as dead, and others take over its lanes.
+// The faults. An instance that is silent for more than five seconds counts as dead, and another takes over.
 var (
 	brokerKilled    = fault{name: "broker killed", hold: 500 * time.Millisecond, extra: time.Second, inject: killBroker}
 	brokerRestarted = fault{name: "broker killed and started at once", extra: time.Second, inject: killBroker}

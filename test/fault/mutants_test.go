@@ -30,8 +30,10 @@ var mutants = []mutant{
 	{
 		name: "a delivery counts before the target has answered",
 		edits: map[string][]string{"broker/engine/fire.go": {
-			"\tw.flights.unanswered++\n\tw.earlyCheck.Observe(", "\tw.apply(f, step{kind: arrive}, m)\n\tw.earlyCheck.Observe(",
-			"\t\tw.mail.Put(delivered{f, r, now.Add(r.Time.Sub(local))})\n",
+			"\tw.flights.beginDelivery(f)\n\tw.earlyCheck.Observe(",
+			"\tw.apply(f, step{kind: arrive}, m)\n\tw.earlyCheck.Observe(",
+			"\t\te := delivered{f, r, now.Add(r.Time.Sub(local))}\n\t\tif r.Outcome == deliver.Delivered {\n" +
+				"\t\t\tw.mail.putLater(e)\n\t\t} else {\n\t\t\tw.mail.Put(e)\n\t\t}\n",
 			"\t\t_, _ = now, local\n\t\tw.counts.Delivered.Add(1)\n",
 		}},
 		fault: leaderKilled, want: history.Lost,
@@ -43,8 +45,11 @@ var mutants = []mutant{
 		fault: idsForged, want: history.Lost,
 	},
 	{
-		name:  "every hop has the same id",
-		edits: map[string][]string{"broker/message/travel.go": {"r.NatsMsgID(r.Hop+1)", "r.NatsMsgID(1)"}},
+		name: "every hop has the same id",
+		edits: map[string][]string{"broker/message/travel.go": {
+			"h := r.userHeader(4)\n\tPut(h, HeaderNatsMsgID, r.NatsMsgID(r.Hop))",
+			"h := r.userHeader(4)\n\tPut(h, HeaderNatsMsgID, r.NatsMsgID(1))",
+		}},
 		fault: brokerStopped, want: history.Lost,
 	},
 	{
@@ -66,8 +71,10 @@ var mutants = []mutant{
 		fault: laneReplaced, want: history.Lost,
 	},
 	{
-		name:  "a paused series goes on",
-		edits: map[string][]string{"broker/timer/store/series.go": {"\t\tn.Round.Due = time.Time{}\n\tcase", "\tcase"}},
+		name: "a paused series goes on",
+		edits: map[string][]string{"broker/timer/change/series.go": {
+			"\t\tn.Round.Due = time.Time{}\n\tcase timer.Fail", "\tcase timer.Fail",
+		}},
 		fault: brokerStopped, players: players, want: history.NoOrder,
 	},
 	{

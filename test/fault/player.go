@@ -244,7 +244,7 @@ func (r *playedTimer) ask(verb timer.Verb, kind linear.Kind, expects int64, wait
 	}
 	switch verb {
 	case timer.Move:
-		asked["for"] = fmt.Sprintf("%dms", wait.Milliseconds())
+		asked["in"] = fmt.Sprintf("%dms", wait.Milliseconds())
 	case timer.Retime:
 		asked["every"], asked["rounds"], asked["missed"] = retimed.String(), rounds, "all"
 	}

@@ -100,11 +100,7 @@ func (t *tenant) prepare(ctx context.Context) error {
 	}
 	now := time.Now()
 	id := message.ID{Stream: intake, Sequence: 1 << 40, At: now}.String()
-	hop := nats.Header{
-		message.HeaderID: {id}, message.HeaderFormat: {strconv.Itoa(message.Format)}, message.HeaderHop: {"1"},
-		message.HeaderAccepted: {now.UTC().Format(time.RFC3339Nano)},
-		message.HeaderDue:      {now.Add(time.Second).UTC().Format(time.RFC3339Nano)},
-	}
+	hop := nats.Header(message.Request{ID: id, Accepted: now, Due: now.Add(time.Second)}.HopHeader())
 	for _, m := range []*nats.Msg{{Header: hop, Data: []byte("forged-1:")}, {Data: []byte("{}")}, {Data: []byte("1")}} {
 		m.Subject = payments + ".ledger"
 		err := retry(ctx, func(ctx context.Context) error {

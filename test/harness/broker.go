@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/lease"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
@@ -97,6 +96,8 @@ func LaunchBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...n
 // LaunchVerifying is like LaunchBroker, but the broker creates no streams unless Provision is set.
 func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *Instance {
 	t.Helper()
+	given := cfg
+	cfg.Leaser = leaserOf(cfg.Leaser)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
@@ -107,7 +108,7 @@ func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts .
 		cfg.IntakeDurations = intakeDurations
 	}
 	dial := func(name string, more ...nats.Option) *nats.Conn {
-		return s.Connect(slices.Concat(opts, more, []nats.Option{nats.Name(name)})...)
+		return s.Connect(slices.Concat([]nats.Option{nats.Name(name)}, more, opts)...)
 	}
 	links := broker.Links{
 		Read: dial("read"), Write: dial("write", nats.ReconnectBufSize(-1)),
@@ -119,7 +120,7 @@ func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts .
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	i := &Instance{
-		t: t, Broker: b, Links: links, Cancel: cancel, Done: make(chan error, 1), server: s, cfg: cfg,
+		t: t, Broker: b, Links: links, Cancel: cancel, Done: make(chan error, 1), server: s, cfg: given,
 	}
 	go func() { i.Done <- b.Run(ctx) }()
 	t.Cleanup(i.Stop)
@@ -174,18 +175,4 @@ func Ladder(t testing.TB, spec string) levels.Ladder {
 		t.Fatalf("ladder %q: %v", spec, err)
 	}
 	return l
-}
-
-// StaticLeaser returns the leaser of an instance that owns exactly these lanes.
-func StaticLeaser(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
-
-// OwnedLanes returns the names of the lanes that an instance owns, separated by spaces.
-func OwnedLanes(i *Instance) string {
-	var names []string
-	for _, l := range i.Broker.Status().Lanes {
-		if l.Owned {
-			names = append(names, l.Stream)
-		}
-	}
-	return strings.Join(names, " ")
 }

@@ -148,10 +148,29 @@ func (c *Client) Keys(prefix string) *message.Keys {
 	return c.Policy(prefix).Keys
 }
 
+// HopHeaders returns the headers with which a broker stores the message in its next lane: names, each with its value.
+func HopHeaders(r message.Request) (headers []string) {
+	for name, values := range r.HopHeader() {
+		headers = append(headers, name, values[0])
+	}
+	return headers
+}
+
+// StateOf returns the request of a message that a broker has stored in a lane.
+func StateOf(t testing.TB, h nats.Header) message.Request {
+	t.Helper()
+	block, _ := message.SplitHeader(message.Header(h), true)
+	r, f := message.Policy{}.ReadState(message.Request{}, block, message.InLane)
+	if f.Problem != nil {
+		t.Errorf("the state of a message cannot be read: %v", f.Problem)
+	}
+	return r
+}
+
 // PublishSealed stores a message with a seal of these keys.
 func (c *Client) PublishSealed(k *message.Keys, subject, body string, headers ...string) {
 	c.T.Helper()
 	m := NewMsg(subject, body, headers...)
-	k.SealMessage(subject, message.Header(m.Header), m.Data, time.Now())
+	k.SealMessage(subject, message.Header(m.Header), m.Data)
 	c.Store(m)
 }

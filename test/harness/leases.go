@@ -2,8 +2,6 @@ package harness
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,96 +11,117 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// manyLevels is the ladder of the tests with several instances. MemberLanes is the number of lanes with this ladder,
-// including the intake, the retry lanes and the lane of a pause.
-const (
-	manyLevels  = "1s 5s 10s 1m 10m"
-	MemberLanes = 10
-)
+// Together is a Leaser for a configuration. It makes the instances of a test choose the active one, as real instances
+// do. Without it, the instance of a test is alone, and sends no heartbeats, of which a fake month has millions.
+var Together lease.Leaser = together{}
 
-func MemberConfig(t testing.TB, maxOwners int) broker.Config {
-	return broker.Config{Ladder: Ladder(t, manyLevels), MaxOwners: maxOwners}
+type together struct{ lease.Leaser }
+
+// leaserOf returns the leaser with which a broker starts.
+func leaserOf(l lease.Leaser) lease.Leaser {
+	switch l {
+	case nil:
+		return lease.Static{}
+	case Together:
+		return nil
+	}
+	return l
 }
 
-// CheckOwned fails the test unless the instances own as many lanes as want says, and each lane has one owner. The
-// numbers in want are in ascending order, not in that of the instances.
-func CheckOwned(t *testing.T, want []int, all ...*Instance) {
+// MemberConfig returns the configuration of an instance that has stand-bys.
+func MemberConfig(t testing.TB) broker.Config {
+	return broker.Config{Ladder: Ladder(t, "1s 5s 10s 1m 10m"), Leaser: Together}
+}
+
+// Active returns the index of the instance that works all lanes, or -1. It fails the test if several instances work
+// lanes, or if one works only a part of them.
+func Active(t testing.TB, all ...*Instance) int {
 	t.Helper()
-	time.Sleep(50 * time.Millisecond) // released lanes have new owners then
-	synctest.Wait()
-	owner := make(map[string]int)
-	var counts []int
+	active := -1
 	for n, i := range all {
-		count := 0
-		for l := range strings.FieldsSeq(OwnedLanes(i)) {
-			if other, twice := owner[l]; twice {
-				t.Errorf("%s is owned by the instances %d and %d", l, other, n)
-			}
-			owner[l] = n
-			count++
+		if i.Ended {
+			continue
 		}
-		counts = append(counts, count)
+		lanes, owned := i.Broker.Status().Lanes, 0
+		for _, l := range lanes {
+			if l.Owned && !l.InDoubt {
+				owned++
+			}
+		}
+		if owned > 0 && active >= 0 {
+			t.Errorf("the instances %d and %d are both active", active, n)
+		}
+		if owned > 0 {
+			active = n
+		}
+		if owned > 0 && owned < len(lanes) {
+			t.Errorf("instance %d works %d of %d lanes", n, owned, len(lanes))
+		}
 	}
-	slices.Sort(counts)
-	if !slices.Equal(counts, want) {
-		t.Errorf("instances own %v lanes, want %v", counts, want)
-	}
-	if len(owner) != MemberLanes {
-		t.Errorf("%d lanes are owned, want %d", len(owner), MemberLanes)
+	return active
+}
+
+// CheckActive fails the test unless exactly this instance is active.
+func CheckActive(t testing.TB, want int, all ...*Instance) {
+	t.Helper()
+	time.Sleep(50 * time.Millisecond) // after a release, the next instance has taken over then
+	synctest.Wait()
+	if got := Active(t, all...); got != want {
+		t.Errorf("instance %d is active, want %d", got, want)
 	}
 }
 
-// UncertainLeaser is a leaser that grants every lane. A test can put the lease of one lane in doubt.
+// UncertainLeaser is a leaser that makes its instance active. A test can put the lease in doubt.
 type UncertainLeaser struct {
 	lease.Static
-	lane   string
-	Valid  atomic.Bool          // false: the lease of that lane is in doubt
-	Leases chan *UncertainLease // receives each acquired lease of that lane
+	Valid  atomic.Bool          // false: the lease is in doubt
+	Leases chan *UncertainLease // receives each acquired lease
 }
 
-// NewUncertainLeaser returns a leaser for doubts about this lane. Valid is true at the beginning.
-func NewUncertainLeaser(lane string) *UncertainLeaser {
-	f := &UncertainLeaser{lane: lane, Leases: make(chan *UncertainLease, 10)}
+// NewUncertainLeaser returns a leaser. Valid is true at the beginning.
+func NewUncertainLeaser() *UncertainLeaser {
+	f := &UncertainLeaser{Leases: make(chan *UncertainLease, 10)}
 	f.Valid.Store(true)
 	return f
 }
 
-// UncertainLease is the lease of the lane of an UncertainLeaser. The test sends on Tick, closes Lost to end the lease,
-// and receives the cursor of the release from Released.
+// UncertainLease is the lease of an UncertainLeaser. The test sends on Resume after it has set Valid, closes Lost to
+// end the lease, and receives the cursors of the release from Released.
 type UncertainLease struct {
 	leaser   *UncertainLeaser
-	Tick     chan struct{}
+	Resume   chan struct{}
 	Lost     chan struct{}
-	Released chan lease.Cursor
+	Released chan map[string]lease.Cursor
 }
 
-func (f *UncertainLeaser) Acquire(ctx context.Context, lane string, waiting func()) (lease.Lease, error) {
-	if lane != f.lane {
-		return f.Static.Acquire(ctx, lane, waiting)
+func (f *UncertainLeaser) Acquire(ctx context.Context, _ func()) (lease.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	l := &UncertainLease{
-		leaser: f, Tick: make(chan struct{}), Lost: make(chan struct{}), Released: make(chan lease.Cursor, 1),
+		leaser: f, Resume: make(chan struct{}), Lost: make(chan struct{}), Released: make(chan map[string]lease.Cursor, 1),
 	}
 	f.Leases <- l
 	return l, nil
 }
 
-func (l *UncertainLease) Cursor() lease.Cursor { return lease.Cursor{} }
+func (l *UncertainLease) Cursor(string) lease.Cursor { return lease.Cursor{} }
 
 func (l *UncertainLease) Held() bool { return l.leaser.Valid.Load() }
 
-func (l *UncertainLease) Ticks() <-chan struct{} { return l.Tick }
+func (l *UncertainLease) HasSuccessor() bool       { return false }
+func (l *UncertainLease) Resumed() <-chan struct{} { return l.Resume }
 
 func (l *UncertainLease) Done() <-chan struct{} { return l.Lost }
 
 func (l *UncertainLease) Decline() {}
 
-func (l *UncertainLease) Release(_ context.Context, at lease.Cursor) error {
+func (l *UncertainLease) Release(_ context.Context, at map[string]lease.Cursor) error {
 	l.Released <- at
 	return nil
 }
 
-// ProbeCounter is a leaser that counts the calls of Probe, with which the broker requests a check of the ownership.
+// ProbeCounter is a leaser that counts the calls of Probe, with which the broker requests a check of the claim.
 type ProbeCounter struct {
 	lease.Static
 	Probes atomic.Int64

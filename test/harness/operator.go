@@ -32,7 +32,7 @@ const PausedStream = "DELAY_PAUSED"
 // Operator returns an inspector of several instances with default settings, without their secrets.
 func Operator(t testing.TB, s *natstest.Server) *inspect.Inspector {
 	t.Helper()
-	return InspectAs(t, s, broker.Config{MaxOwners: 3}, "")
+	return InspectAs(t, s, broker.Config{}, "")
 }
 
 func MustPause(t testing.TB, i *inspect.Inspector, pattern string) {

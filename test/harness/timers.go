@@ -75,7 +75,7 @@ func (c *Client) ReplaceEntry(subject string, header func(r entry.Pending, gener
 		Data: m.Data,
 	})
 	h := header(e.Pending, m.Sequence)
-	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
+	policy.Keys.SealMessage(subject, h, m.Data)
 	c.Store(&nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 }
 

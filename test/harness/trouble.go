@@ -28,6 +28,26 @@ func (l Listener) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// Service answers requests on a subject and records them. If answer returns nil for the n-th request, that request gets
+// no reply.
+func (c *Client) Service(subject string, answer func(n int) *nats.Msg) *Inbox {
+	c.T.Helper()
+	in := c.Subscribe(subject)
+	n := 0
+	natstest.Handle(c.T, c.NC, subject, func(m *nats.Msg) {
+		n++
+		if a := answer(n); a != nil {
+			_ = m.RespondMsg(a)
+		}
+	})
+	return in
+}
+
+// FailureReply returns the reply of a service to a failed request.
+func FailureReply(text string) *nats.Msg {
+	return &nats.Msg{Header: nats.Header{"Nats-Service-Error": {text}, "Nats-Service-Error-Code": {"500"}}}
+}
+
 // SlowService answers perSecond requests a second, in order. Its queue has no bound.
 func (c *Client) SlowService(subject string, perSecond int) {
 	c.T.Helper()

@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/schedules"
 	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
@@ -23,7 +24,7 @@ import (
 func (c *TimerClient) ServeSchedules(t *testing.T) {
 	service := schedules.NewService(schedules.Config{
 		Conn: c.NC, Rules: message.ParseScheduleRules("schedules.orders.>=orders.>", nil),
-		Store: schedules.Store{Timers: c.Timers},
+		Store: schedules.Store{Timers: &c.Timers.Timers},
 		Grace: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(context.Background())
@@ -50,14 +51,16 @@ func NewTimerClient(c *Client) *TimerClient {
 	natstest.NoError(c.T, err)
 	api := jsapi.Client{Conn: c.NC, API: "$JS.API"}
 	return &TimerClient{c, &store.Timers{
-		Policy: message.Policy{Names: names}, API: api,
-		Publish: func(ctx context.Context, m *nats.Msg) jsapi.Reply { return api.Publish(ctx, names.TimersStream(), m) },
-		Scan:    lane.Scan{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API"},
+		Timers: change.Timers{
+			Policy: message.Policy{Names: names}, API: api,
+			Publish: func(ctx context.Context, m *nats.Msg) jsapi.Reply { return api.Publish(ctx, names.TimersStream(), m) },
+		},
+		Scan: lane.Scan{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API"},
 	}}
 }
 
 // Do carries out a change, with a timeout of five seconds.
-func (c *TimerClient) Do(w store.Change) store.Answer {
+func (c *TimerClient) Do(w change.Change) change.Answer {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -70,13 +73,13 @@ func (c *TimerClient) Do(w store.Change) store.Answer {
 
 // NewChange returns a change of one generation of the timer with this key and the target orders.x. A generation of zero
 // means any generation.
-func NewChange(verb timer.Verb, key string, generation uint64) store.Change {
-	return store.Change{Request: timer.Request{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
+func NewChange(verb timer.Verb, key string, generation uint64) change.Change {
+	return change.Change{Call: timer.Call{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
 }
 
 // Check carries out a change and compares the outcome. It also compares the generation, unless the wanted generation is
 // zero.
-func (c *TimerClient) Check(w store.Change, want timer.Outcome, generation uint64) store.Answer {
+func (c *TimerClient) Check(w change.Change, want timer.Outcome, generation uint64) change.Answer {
 	c.T.Helper()
 	a := c.Do(w)
 	if a.Outcome != want || a.Generation != generation && generation > 0 {
@@ -88,7 +91,7 @@ func (c *TimerClient) Check(w store.Change, want timer.Outcome, generation uint6
 
 // CopyTimers returns a copy of the configuration of t, with a new clock.
 func CopyTimers(t *store.Timers) *store.Timers {
-	return &store.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
+	return &store.Timers{Timers: change.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish}, Scan: t.Scan}
 }
 
 // SetSecrets gives the client these secrets, with which it seals the rounds of series.

@@ -11,17 +11,22 @@ import (
 // its own layer that exceptions names.
 var layers = [][]string{
 	{
-		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/stats/history",
+		"levels", "wheel", "broker/message", "broker/batch", "broker/ratelog", "broker/leader", "broker/stats/history",
 		"broker/timer/timetable", "broker/text",
 	},
 	{"broker/jsapi", "broker/timer/entry", "broker/timer"},
+	{"broker/timer/change"},
 	{"broker/client", "broker/client/clienttest"},
 	{"broker/acks", "broker/streams", "broker/lane", "broker/lease", "broker/pause", "broker/timer/store"},
-	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/timer/service", "broker/timer/role"},
+	{
+		"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/fault", "broker/timer/service",
+		"broker/timer/role",
+	},
 	{"broker/config", "broker/streams/provision", "broker/stats", "broker/timer/schedules"},
-	{"broker/engine", "broker/stats/metrics"},
+	{"broker/engine", "broker/stats/metrics", "broker/inspect"},
+	{"broker/operation"},
 	{"broker"},
-	{"broker/inspect", "broker/doctor", "broker/bench", "broker/trace"},
+	{"broker/doctor", "broker/trace"},
 	{
 		"cmd/delaybroker/embedded", "cmd/delaybroker/links", "cmd/delaybroker/terminal", "cmd/delaybroker/publisher",
 		"cmd/delaybroker/nack", "cmd/delaybroker/spelling", "cmd/delaybroker/capacity", "broker/web", "broker/web/page",
@@ -42,7 +47,6 @@ var exceptions = map[string]map[string]string{
 	"broker/timer/store":       {"broker/lane": "a list is a scan through a stream"},
 	"broker/streams/provision": {"broker/config": "the streams are those of a configuration"},
 	"broker/text":              {"levels": "a duration is written as in a setting"},
-	"broker/doctor":            {"broker/inspect": "a diagnosis uses the queries of inspect"},
 	"broker/lane":              {"broker/streams": "streams has the limits of a reader's consumer"},
 }
 
@@ -147,7 +151,7 @@ var foreign = []struct {
 	{
 		"delaybroker/broker/timer/store",
 		[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver", "delaybroker/broker/timer/service"},
-		"a verdict is a publish, which needs no broker",
+		"a change is a publish, which needs no broker",
 	},
 	{
 		"delaybroker/broker/timer/role",
@@ -176,11 +180,11 @@ var foreign = []struct {
 	{"delaybroker/broker", []string{ofSpans}, "the engine says how messages end, and broker/trace makes spans of it"},
 	{
 		"delaybroker/broker",
-		[]string{"delaybroker/broker/bench", "github.com/HdrHistogram/"},
+		[]string{"delaybroker/test/rivals/bench", "github.com/HdrHistogram/"},
 		"what is measured does not know of the measuring",
 	},
 	{
-		"delaybroker/broker/bench",
+		"delaybroker/test/rivals/bench",
 		[]string{"delaybroker/wheel", "delaybroker/broker/lane", "delaybroker/broker/lease", "delaybroker/broker/deliver"},
 		"the measuring knows the contract, not the engine",
 	},
@@ -222,7 +226,8 @@ func TestForeignImports(t *testing.T) {
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
 	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi",
-		"delaybroker/levels", "delaybroker/broker/timer/entry", "delaybroker/broker/timer/timetable"}
+		"delaybroker/levels", "delaybroker/broker/leader", "delaybroker/broker/timer", "delaybroker/broker/timer/change",
+		"delaybroker/broker/timer/entry", "delaybroker/broker/timer/timetable"}
 	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
 	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"delaybroker/broker/client")) {

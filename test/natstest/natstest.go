@@ -70,6 +70,13 @@ func Bubble(t *testing.T, f func(t *testing.T, s *Server)) {
 // fails on a closed connection.
 func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Server)) {
 	t.Helper()
+	BubbleAt(t, time.Time{}, opts, f)
+}
+
+// BubbleAt is like BubbleWith, and the server starts at a time. The default is the beginning of the year 2000. A
+// request can have unix milliseconds only from September 2001 on: see message.ParseTime.
+func BubbleAt(t *testing.T, start time.Time, opts server.Options, f func(t *testing.T, s *Server)) {
+	t.Helper()
 	opts.DontListen, opts.JetStream = true, true // rule 2
 	if opts.StoreDir == "" {
 		opts.StoreDir = Dir(t) // rule 3
@@ -78,6 +85,7 @@ func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Serve
 	addBubbles(1)
 	defer addBubbles(-1)
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(start))
 		s := RunWith(t, opts)
 		defer synctest.Wait()
 		f(t, s)

@@ -20,7 +20,7 @@ import (
 var buildDir string
 
 // buildBroker builds the command once, and returns the path. If DELAYBROKER_BINARY has the path of another command,
-// such as an older version, buildBroker returns that path.
+// buildBroker returns that path.
 var buildBroker = sync.OnceValues(func() (string, error) {
 	if other := os.Getenv("DELAYBROKER_BINARY"); other != "" {
 		return other, nil
@@ -69,38 +69,6 @@ func StartBroker(t testing.TB, env ...string) *Process {
 	if err != nil {
 		t.Fatalf("build the broker: %v", err)
 	}
-	return startProcess(t, binary, env...)
-}
-
-// StartOlderBroker is like StartBroker, but runs the command at the path in DELAYBROKER_OLDER, such as the last
-// release. Without this variable, it runs the same command.
-func StartOlderBroker(t testing.TB, env ...string) *Process {
-	t.Helper()
-	SkipShort(t)
-	if older := os.Getenv("DELAYBROKER_OLDER"); older != "" {
-		return startProcess(t, older, env...)
-	}
-	return StartBroker(t, env...)
-}
-
-// RunCommand runs the command until it ends. Its environment has only these settings.
-func RunCommand(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	binary, err := buildBroker()
-	if err != nil {
-		t.Fatalf("build the broker: %v", err)
-	}
-	var out, errs strings.Builder
-	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &errs
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		t.Fatalf("run %q: %v", args, err)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
-}
-
-func startProcess(t testing.TB, binary string, env ...string) *Process {
-	t.Helper()
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), append([]string{"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json"}, env...)...)
 	stderr, err := cmd.StderrPipe()
@@ -123,6 +91,22 @@ func startProcess(t testing.TB, binary string, env ...string) *Process {
 		t.Fatal("the broker is not ready after a minute")
 	}
 	return p
+}
+
+// RunCommand runs the command until it ends. Its environment has only these settings.
+func RunCommand(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	binary, err := buildBroker()
+	if err != nil {
+		t.Fatalf("build the broker: %v", err)
+	}
+	var out, errs strings.Builder
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatalf("run %q: %v", args, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // listen reads the broker's log. It prints errors, and closes p.ready when the broker is ready.

@@ -24,6 +24,19 @@ func Reconfigure(t testing.TB, js jetstream.JetStream, stream string, change fun
 	}
 }
 
+// TimersStream creates the stream of timers, with the default names. It returns a connection for the timers under test,
+// and a client for tests to publish with.
+func (s *Server) TimersStream() (*nats.Conn, jetstream.JetStream) {
+	s.t.Helper()
+	nc := s.Connect()
+	js := s.JetStream(nc)
+	cfg := jetstream.StreamConfig{Name: "DELAY_TIMERS", Subjects: []string{"delaytimer.>"}}
+	if _, err := js.CreateStream(context.Background(), cfg); err != nil {
+		s.t.Fatal(err)
+	}
+	return nc, js
+}
+
 // LimitedUser is the name of the user with limited permissions: see BubbleAs.
 const LimitedUser = "limited"
 

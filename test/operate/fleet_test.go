@@ -18,40 +18,28 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFleetTotals: each instance answers an operator with its totals and, if requested, with its history, exact to the
-// message and to the second. An answer without a valid seal is reported as unproven.
-func TestFleetTotals(t *testing.T) {
+// TestFleetAnswers: each instance answers an operator. An answer without a valid seal is reported as unproven, and the
+// instance that a request excludes does not answer.
+func TestFleetAnswers(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := broker.Config{MaxOwners: 2, Instance: "west", History: new(history.Book)}
+		cfg := broker.Config{Leaser: harness.Together, Instance: "west"}
 		harness.StartBroker(t, s, cfg)
 		other := cfg
-		other.Instance, other.History = "east", nil
+		other.Instance = "east"
 		harness.StartBroker(t, s, other)
 		i := harness.Inspect(t, s, cfg)
-		time.Sleep(time.Minute)
-		c := harness.NewClient(t, s)
-		if _, err := c.NC.SubscribeSync("x"); err != nil {
-			t.Fatal(err)
-		}
-		for range 7 {
-			c.Publish("delay.1s.x", "x")
-		}
-		time.Sleep(30 * time.Second)
 		forge(t, s)
-		members, err := i.Fleet(t.Context(), broker.QueryOptions{History: broker.HistoryHour})
+		members, err := i.Fleet(t.Context(), stats.QueryOptions{})
 		if err != nil || len(members) != 3 {
 			t.Fatalf("got %d members, %v", len(members), err)
 		}
-		checkMembers(t, members)
-		members, err = i.Fleet(t.Context(), broker.QueryOptions{})
 		for _, m := range members {
-			if err != nil || m.History != nil {
-				t.Errorf("%s answers with a history without a request for it; %v", m.Instance, err)
+			if m.Proven == (m.Instance == "evil") {
+				t.Errorf("%s is proven: %v", m.Instance, m.Proven)
 			}
 		}
-		at := slices.IndexFunc(members, func(m inspect.Member) bool { return strings.HasPrefix(m.Instance, "west") })
-		except := members[at].Instance
-		members, err = i.Fleet(t.Context(), broker.QueryOptions{Except: except})
+		except := members[slices.IndexFunc(members, func(m inspect.Member) bool { return m.Proven })].Instance
+		members, err = i.Fleet(t.Context(), stats.QueryOptions{Except: except})
 		for _, m := range members {
 			if err != nil || m.Instance == except || len(members) != 2 {
 				t.Errorf("%s, one of %d, answers although the request excludes %s; %v", m.Instance, len(members), except, err)
@@ -60,50 +48,84 @@ func TestFleetTotals(t *testing.T) {
 	})
 }
 
-// TestFleetTargets: if requested, each instance reports its deliveries to each target, in total and as an average of
-// the last ten seconds. Together they report all deliveries.
-func TestFleetTargets(t *testing.T) {
+// figuresOf returns the history of the last hour and of the last day, the targets and the marks of an instance.
+func figuresOf(t *testing.T, b *harness.Instance, book *history.Book, at time.Time) string {
+	t.Helper()
+	targets := b.Broker.Targets()
+	for n := range targets {
+		targets[n].DeliveredRate, targets[n].RefusedRate = nil, nil // of the latest ten seconds
+		targets[n].Recent = nil                                     // of the latest five minutes
+	}
+	body, err := json.Marshal([]any{book.Hour(at), book.Day(at), targets, b.Broker.Marks()})
+	natstest.NoError(t, err)
+	return strings.NewReplacer("-1,", "", "null,", "").Replace(string(body)) // without the unknown steps
+}
+
+// TestFiguresSurviveTakeOver: all instances have the same history, targets and marks. A kill of the active instance,
+// and a restart of all instances, change no past value. The moment of the take-over, of a pause and of its end are
+// marked.
+func TestFiguresSurviveTakeOver(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := broker.Config{
-			MaxOwners: 2, Instance: "west", History: new(history.Book), Attempts: 1,
-			Rates: deliver.Rates{{Pattern: "orders.>", Value: 1000}, {Pattern: "idle", Value: 1}},
+		start := func(name string) (*harness.Instance, *history.Book) {
+			book := new(history.Book)
+			return harness.StartBroker(t, s, broker.Config{
+				Leaser: harness.Together, Instance: name, History: book, Attempts: 1,
+				Rates: deliver.Rates{{Pattern: "orders.>", Value: 1000}},
+			}), book
 		}
-		west := harness.StartBroker(t, s, cfg)
-		other := cfg
-		other.Instance, other.History = "east", new(history.Book)
-		east := harness.StartBroker(t, s, other)
-		i := harness.Inspect(t, s, cfg)
-		time.Sleep(time.Minute)
-		time.Sleep(time.Until(time.Now().Truncate(history.FineStep).Add(history.FineStep + time.Second)))
+		step := func() { // until all instances have the figures of the next step
+			time.Sleep(time.Until(time.Now().Truncate(history.FineStep).Add(history.FineStep + 5*time.Second)))
+			time.Sleep(history.FineStep)
+		}
+		west, westBook := start("west")
+		east, eastBook := start("east")
 		c := harness.NewClient(t, s)
 		c.Subscribe("orders.>")
-		for range 20 { // these levels include lanes of both instances
+		for range 20 {
 			c.Publish("delay.1s.orders.paid", "x")
-			c.Publish("delay.5s.orders.sent.eu", "x")
 		}
 		c.Publish("delay.1s.nobody", "x")
-		time.Sleep(10 * time.Second)
-		members, err := i.Fleet(t.Context(), broker.QueryOptions{Targets: true})
-		if err != nil || len(members) != 2 {
-			t.Fatalf("got %d members, %v", len(members), err)
+		step()
+		operator := harness.Inspect(t, s, broker.Config{})
+		harness.MustPause(t, operator, "mail.>")
+		step()
+		harness.MustResume(t, operator, "mail.>")
+		step()
+		at := time.Now()
+		before := figuresOf(t, west, westBook, at)
+		if got := figuresOf(t, east, eastBook, at); got != before || !strings.Contains(before, `"target":"orders.paid"`) ||
+			!strings.Contains(before, `"delivered":20`) || !strings.Contains(before, `"text":"paused mail.\u003e"`) ||
+			!strings.Contains(before, `"text":"resumed mail.\u003e"`) {
+			t.Errorf("the active instance has %s\nthe stand-by has %s", before, got)
 		}
-		const want = `[{"target":"orders.paid","rate":"orders.\u003e","delivered":20,"refused":0,"delivered_per_second":2,` +
-			`"refused_per_second":0},{"target":"orders.sent.\u003e","rate":"orders.\u003e","delivered":20,"refused":0,` +
-			`"delivered_per_second":2,"refused_per_second":0},{"target":"nobody","delivered":0,"refused":1,` +
-			`"delivered_per_second":0,"refused_per_second":0.1},{"target":"idle","rate":"idle","delivered":0,"refused":0,` +
-			`"delivered_per_second":0,"refused_per_second":0},{"target":"orders.\u003e","rate":"orders.\u003e","delivered":0,` +
-			`"refused":0,"delivered_per_second":0,"refused_per_second":0}]`
-		if got, _ := json.Marshal(stats.AddTargets(members[0].Targets, members[1].Targets)); string(got) != want {
-			t.Errorf("got  %s\nwant %s", got, want)
+		west.Crash()
+		time.Sleep(time.Minute)
+		hour := eastBook.Hour(time.Now())
+		var delivered int64
+		for _, n := range hour.Delivered {
+			delivered += max(0, n)
 		}
-		var rated uint64
-		for _, b := range []*harness.Instance{west, east} {
-			for _, r := range b.Broker.Status().Rates {
-				rated += r.Delivered
-			}
+		if got := figuresOf(t, east, eastBook, at); delivered != 20 || !strings.HasPrefix(got, before[:len(before)-2]) {
+			t.Errorf("after the take-over: %s\nbefore: %s", got, before)
 		}
-		if rated != 40 {
-			t.Errorf("%d deliveries have the pattern of the rate, want 40", rated)
+		marks := east.Broker.Marks()
+		if m := marks[len(marks)-1]; len(marks) != 3 || !strings.HasPrefix(m.Text, "east") ||
+			!strings.Contains(m.Text, " took over from west") {
+			t.Errorf("marks %+v, want the take-over as the third", marks)
+		}
+		for range 5 {
+			c.Publish("delay.1s.orders.paid", "x")
+		}
+		step()
+		if all := east.Broker.Targets(); all[0].Target != "orders.paid" || all[0].Delivered != 25 {
+			t.Errorf("after the take-over: targets %+v, want 25 deliveries to orders.paid", all)
+		}
+		east.Stop()
+		north, northBook := start("north")
+		step()
+		if all := north.Broker.Targets(); all[0].Delivered != 25 ||
+			northBook.Hour(at).Delivered[0] != eastBook.Hour(at).Delivered[0] {
+			t.Errorf("after a restart: targets %+v, want 25 deliveries to orders.paid", all)
 		}
 	})
 }
@@ -135,43 +157,11 @@ func TestTargetsMatchTotals(t *testing.T) {
 	})
 }
 
-// checkMembers expects seven deliveries of all instances together, and in the history of each instance its own
-// deliveries.
-func checkMembers(t *testing.T, members []inspect.Member) {
-	t.Helper()
-	var delivered int64
-	for _, m := range members {
-		if m.Proven == (m.Instance == "evil") {
-			t.Errorf("%s is proven: %v", m.Instance, m.Proven)
-		}
-		if !m.Proven {
-			continue
-		}
-		delivered += int64(m.Totals.Delivered)
-		if kept := m.History != nil; kept != (m.Instance[:4] == "west") {
-			t.Errorf("%s answers with a history: %v", m.Instance, kept)
-		}
-		if m.History == nil {
-			continue
-		}
-		var sum int64
-		for _, n := range m.History.Delivered {
-			sum += max(0, n)
-		}
-		if sum != int64(m.Totals.Delivered) {
-			t.Errorf("the history of %s has %d deliveries, and its totals have %d", m.Instance, sum, m.Totals.Delivered)
-		}
-	}
-	if delivered != 7 {
-		t.Errorf("the instances delivered %d messages, want 7", delivered)
-	}
-}
-
 // forge answers all requests of operators, as an instance that does not exist.
 func forge(t *testing.T, s *natstest.Server) {
 	t.Helper()
 	nc := s.Connect()
-	body, err := json.Marshal(broker.Answer{Instance: "evil", Totals: &stats.Totals{Delivered: 1 << 40}})
+	body, err := json.Marshal(broker.InstanceStatus{Instance: "evil", Totals: &stats.Totals{Delivered: 1 << 40}})
 	natstest.NoError(t, err)
 	natstest.Handle(t, nc, "delayctl.status", func(m *nats.Msg) { _ = nc.Publish(m.Reply, body) })
 	natstest.Flush(t, nc)

@@ -58,8 +58,8 @@ func TestJournalRetention(t *testing.T) {
 		}
 		c.Publish("delay.1s.orders.b", "x")
 		time.Sleep(time.Hour)
-		if found, report := journaled(c, journal.Query{}); len(found) != 1 || report.Complete() {
-			t.Errorf("found %+v, %+v, want the first delivery, and an incomplete answer", found, report)
+		if found, report := journaled(c, journal.Query{}); len(found) != 1 {
+			t.Errorf("found %+v, %+v, want the first delivery", found, report)
 		}
 		time.Sleep(time.Hour)
 		if found, report := journaled(c, journal.Query{}); len(found) != 0 || !report.OldestBatch.IsZero() {
@@ -83,8 +83,12 @@ func TestWithoutAJournal(t *testing.T) {
 			c := harness.NewClient(t, s)
 			c.Target(tt.other, "mine.>")
 			log := harness.NewCountingLog()
-			harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
-				Log: slog.New(log)})
+			harness.StartBroker(
+				t,
+				s,
+				broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Leaser: harness.Together,
+					Log: slog.New(log)},
+			)
 			if got := log.CountPrefix("the journal's stream cannot be created or used"); got != 1 {
 				t.Errorf("the missing journal was logged %d times, want once", got)
 			}

@@ -59,24 +59,6 @@ func wantRecords(t *testing.T, found []journal.Entry, want ...journal.Record) {
 	}
 }
 
-// wantHoles compares the holes of a report. An empty reason matches any reason, and an empty instance matches any
-// instance.
-func wantHoles(t *testing.T, r journal.Report, want ...journal.Hole) {
-	t.Helper()
-	got := slices.Clone(r.Holes)
-	for i := range min(len(got), len(want)) {
-		if want[i].Reason == "" {
-			got[i].Reason = ""
-		}
-		if want[i].Instance == "" {
-			got[i].Instance = ""
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("holes:\n got %+v\nwant %+v", got, want)
-	}
-}
-
 // accepted returns the id of a message that the stream stored at the current time.
 func accepted(ack *jetstream.PubAck) string {
 	return message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: time.Now()}.String()
@@ -124,7 +106,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 					"2000-01-01T00:00:02Z; last error: " + refused},
 			journal.Record{ID: dead, Target: "nobody.c", At: after(3 * time.Second), Due: after(time.Second),
 				Lateness: 2 * time.Second, Refusals: 2, Code: message.Undelivered,
-				Reason: "the target refused all of 2 attempts; last error: " + refused},
+				Reason: refused},
 			journal.Record{ID: late, Target: "late.b", At: after(3500 * time.Millisecond),
 				Due: after(1500 * time.Millisecond), Lateness: 2 * time.Second, Refusals: 1, Reason: refused},
 		)
@@ -134,38 +116,30 @@ func TestJournalHasEachDelivery(t *testing.T) {
 	})
 }
 
-// TestJournalOfTwoInstances: two instances write to one stream. A clean stop of an instance leaves no hole.
+// TestJournalOfTwoInstances: two instances write to one stream, one after the other.
 func TestJournalOfTwoInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
-		cfg.Leaser = harness.StaticLeaser("DELAY_1s")
-		first := harness.StartBroker(t, s, cfg)
-		cfg.Leaser = harness.StaticLeaser("DELAY_5s")
-		second, c := harness.Start(t, s, cfg)
+		first, c := harness.Start(t, s, cfg)
 		c.Target("ORDERS", "orders.>")
 		began := time.Now()
 		short := accepted(c.Publish("delay.1s.orders.a", "x"))
 		long := accepted(c.Publish("delay.5s.orders.b", "x"))
+		time.Sleep(time.Second)
+		synctest.Wait() // the first message is delivered, and its record is not stored yet
+		first.Stop()
+		harness.StartBroker(t, s, cfg)
 		time.Sleep(5 * time.Second)
-		synctest.Wait() // the second message is delivered, and its record is not stored yet
-		second.Stop()
 		found, report := journaled(c, journal.Query{})
 		wantRecords(t, found, onTime(short, "orders.a", began.Add(time.Second)),
 			onTime(long, "orders.b", began.Add(5*time.Second)))
 		if len(found) == 2 && found[0].Instance == found[1].Instance {
 			t.Errorf("both records are of instance %s", found[0].Instance)
 		}
-		wantHoles(t, report)
-		time.Sleep(10 * time.Minute)
-		_, report = journaled(c, journal.Query{})
-		wantHoles(t, report) // the other instance still writes
-		first.Stop()
-		stopped := time.Now().UTC()
-		time.Sleep(10 * time.Minute)
-		_, report = journaled(c, journal.Query{})
-		wantHoles(t, report, journal.Hole{From: stopped, To: stopped.Add(10 * time.Minute),
-			Reason: "no instance wrote: none ran, or none keeps a journal"})
+		if !report.Complete() {
+			t.Errorf("reported %+v, want a complete search", report)
+		}
 	})
 }
 
@@ -203,11 +177,11 @@ func TestForgedRecordsAreIgnored(t *testing.T) {
 		seal := batch.Header.Get(message.HeaderSeal)
 		put(forged, "", nil)
 		put(forged, seal, nil)
-		stranger := message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0))
+		stranger := message.NewKeys([]string{"nobody's secret at all"})
 		put(forged, stranger.Seal(batch.Subject, []byte(forged)), nil)
 		put(forged, c.Keys("delay").Seal("delaysys.owners.table", []byte(forged)), nil)
 		k, h := c.Keys("delay"), message.Header{}
-		k.SealMessage(batch.Subject, h, []byte(forged), time.Now())
+		k.SealMessage(batch.Subject, h, []byte(forged))
 		put(forged, "", nats.Header(h)) // the seal of a message is not valid for a batch
 		put("", "", nil)
 		put(string(batch.Data), seal, nil)

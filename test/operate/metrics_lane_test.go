@@ -9,8 +9,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/deliver"
-	"delaybroker/broker/message"
 	"delaybroker/broker/stats/metrics"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -55,7 +53,7 @@ func TestMetricsOfFullLane(t *testing.T) {
 func TestMetricsOfUncertainLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		f := harness.NewUncertainLeaser("DELAY_INTAKE")
+		f := harness.NewUncertainLeaser()
 		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s"), Leaser: f})
 		lease := <-f.Leases
 		c := harness.NewClient(t, s)
@@ -69,7 +67,7 @@ func TestMetricsOfUncertainLane(t *testing.T) {
 			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.5 to 59.6", doubt, overdue)
 		}
 		f.Valid.Store(true)
-		lease.Tick <- struct{}{}
+		lease.Resume <- struct{}{}
 		time.Sleep(time.Second)
 		got = scrape(t, i)
 		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 ||
@@ -79,13 +77,13 @@ func TestMetricsOfUncertainLane(t *testing.T) {
 	})
 }
 
-// TestMetricsOfForeignLanes: of a lane that another instance owns, the only metric is lane_owned, with the value 0.
-func TestMetricsOfForeignLanes(t *testing.T) {
+// TestMetricsOfStandby: of a lane, the only metric of a stand-by is lane_owned, with the value 0.
+func TestMetricsOfStandby(t *testing.T) {
 	t.Parallel()
-	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Leaser: harness.StaticLeaser("DELAY_5s")}
-	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, i *harness.Instance) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		active, c := harness.Start(t, s, harness.MemberConfig(t))
+		i := harness.StartBroker(t, s, harness.MemberConfig(t))
 		c.Publish("delay.1s.orders.a", "x")
-		c.Publish("delay.5s.orders.a", "x")
 		synctest.Wait()
 		families, err := metrics.New(metrics.Source{Status: i.Broker.Status,
 			Ready: func() bool { return true }}).Gather()
@@ -101,53 +99,10 @@ func TestMetricsOfForeignLanes(t *testing.T) {
 			}
 		}
 		if owned, ok := gauges["delaybroker_lane_owned"]; len(gauges) != 1 || !ok || owned != 0 {
-			t.Errorf("the metrics of another instance's lane are %v, want only lane_owned 0", gauges)
+			t.Errorf("the metrics of a stand-by's lane are %v, want only lane_owned 0", gauges)
 		}
-		if got := scrape(t, i)["lane_pending_messages DELAY_5s"]; got != 1 {
-			t.Errorf("%v pending in the instance's own lane, want 1", got)
+		if got := scrape(t, active)["lane_pending_messages DELAY_1s"]; got != 1 {
+			t.Errorf("%v pending in the active instance's lane, want 1", got)
 		}
-	})
-}
-
-// TestMetricsOfDeferredDeliveries: messages that wait for their send time at a target with a rate do not count as late,
-// and raise no alert. Messages for a silent service count as late.
-func TestMetricsOfDeferredDeliveries(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		i := harness.StartBroker(t, s, broker.Config{
-			Ladder: harness.Ladder(t, "1s 5s"), RetryLadder: harness.Ladder(t, "30s"),
-			Rates:     deliver.Rates{{Pattern: "slow.>", Value: 1}},
-			HoldBytes: 1 << 30,
-			Deliver: deliver.Modes{Default: message.ModeStream,
-				Rules: message.Rules[message.Mode]{{Pattern: "service", Value: message.ModeRequest}}},
-		})
-		c := harness.NewClient(t, s)
-		c.Target("SLOW", "slow.>")
-		c.PublishMany("delay.1s.slow.a", 3)
-		time.Sleep(2500 * time.Millisecond)
-		wantValues(t, "while a message waits for its turn", scrape(t, i), map[string]float64{
-			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1,
-			"lane_overdue_seconds DELAY_1s": 0,
-		})
-		time.Sleep(time.Second)
-		wantValues(t, "after the last turn", scrape(t, i), map[string]float64{
-			"deliveries_total delivered": 3, "deliveries_total paced": 2, "lateness_seconds level sum": 0,
-			"lane_retries_total DELAY_1s": 0,
-		})
-
-		const share, more = 4096, 7 // the maximum number of unanswered messages to one target, and the waiting messages
-		c.Subscribe("service")
-		c.PublishMany("delay.1s.service", share+more)
-		time.Sleep(1500 * time.Millisecond) // the broker defers the waiting messages
-		wantValues(t, "with a silent service", scrape(t, i), map[string]float64{
-			"deliveries_total refused": 0, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": more,
-		})
-		// The broker defers them twice more, until the unanswered messages count as refused.
-		time.Sleep(19500 * time.Millisecond)
-		wantValues(t, "after some time", scrape(t, i), map[string]float64{
-			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more,
-			"lane_retries_total DELAY_1s":          share + more,
-			"lane_overdue_seconds DELAY_RETRY_30s": 20,
-		})
 	})
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // ask requests the status of all instances, and collects the JSON messages on the reply subject for a second.
-func ask(t *testing.T, nc *nats.Conn, reply string) (all []broker.Answer) {
+func ask(t *testing.T, nc *nats.Conn, reply string) (all []broker.InstanceStatus) {
 	t.Helper()
 	sub, err := nc.SubscribeSync(reply)
 	natstest.NoError(t, err)
@@ -36,7 +36,7 @@ func ask(t *testing.T, nc *nats.Conn, reply string) (all []broker.Answer) {
 		if !bytes.HasPrefix(m.Data, []byte("{")) { // not from an instance
 			continue
 		}
-		var a broker.Answer
+		var a broker.InstanceStatus
 		if err := json.Unmarshal(m.Data, &a); err != nil {
 			t.Fatalf("%q: %v", m.Data, err)
 		}
@@ -50,8 +50,8 @@ func TestInstancesReportTheirLanes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
-		harness.StartBroker(t, s, harness.MemberConfig(t, 3))
-		harness.StartBroker(t, s, harness.MemberConfig(t, 3))
+		harness.StartBroker(t, s, harness.MemberConfig(t))
+		harness.StartBroker(t, s, harness.MemberConfig(t))
 		time.Sleep(10 * time.Second)
 		var first time.Time
 		for n := range 1000 {
@@ -84,8 +84,8 @@ func TestInstancesReportTheirLanes(t *testing.T) {
 			}
 		}
 		slices.Sort(lanes)
-		if len(lanes) != harness.MemberLanes || len(slices.Compact(lanes)) != harness.MemberLanes {
-			t.Errorf("the instances own %v, want each of the %d lanes once", lanes, harness.MemberLanes)
+		if len(lanes) != 10 || len(slices.Compact(lanes)) != 10 {
+			t.Errorf("the instances own %v, want each of the 10 lanes once", lanes)
 		}
 	})
 }
@@ -97,9 +97,9 @@ func TestInstancesAnswerOnlyAllowedSubjects(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
-		harness.StartBroker(t, s, harness.MemberConfig(t, 3))
+		harness.StartBroker(t, s, harness.MemberConfig(t))
 		c.Publish("delay.10m.x", "kept")
-		for _, reply := range []string{"delaysys.hop.1s.x", "delaydead.expired.x", "elsewhere", "delayctl.owners",
+		for _, reply := range []string{"delaysys.hop.1s.x", "delaydead.expired.x", "elsewhere", "delayctl.owners.all",
 			"delayctl.status", "_INBOX.x", "$JS.API.STREAM.PURGE.DELAY_10m"} {
 			if got := ask(t, c.NC, reply); len(got) > 0 {
 				t.Errorf("on %s: got %+v, want no answer", reply, got)
@@ -115,7 +115,7 @@ func TestPendingOfIdleLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
-		b := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
+		b := harness.StartBroker(t, s, harness.MemberConfig(t))
 		for n := range 2000 {
 			c.Publish("delay.10m.x", "x")
 			if n == 1000 {
@@ -136,7 +136,7 @@ func TestStatusInSeconds(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
-		b := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
+		b := harness.StartBroker(t, s, harness.MemberConfig(t))
 		natstest.Handle(t, c.NC, "x", func(*nats.Msg) {})
 		c.Publish("delay.1s.x", "x")
 		time.Sleep(2 * time.Second)
@@ -177,7 +177,7 @@ func TestStatusInSeconds(t *testing.T) {
 // TestLostConnectionIsLoggedOnce: the program logs a lost connection, and the lanes do not log it again.
 func TestLostConnectionIsLoggedOnce(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.MemberConfig(t, 3)
+		cfg := harness.MemberConfig(t)
 		var interrupted atomic.Int64
 		listener := harness.Listener{
 			Phrase: "reading the lane was interrupted", Notify: func() { interrupted.Add(1) },

@@ -30,7 +30,8 @@ func cancelTimer(t *testing.T, browser context.Context, c *scene) {
 	b.press("dialog", "Done")
 	b.until(`document.querySelector("dl")?.textContent.includes("cancelled")`)
 	for _, want := range []string{
-		"who=ann", "verb=cancel", "timers cancel --generation ", " cancelled orders.soon", "the timer will not be delivered",
+		"who=ann", `operation="timers cancel"`, "timers cancel --generation ", " cancelled orders.soon",
+		"the timer will not be delivered",
 	} {
 		if !strings.Contains(c.log.String(), want) {
 			t.Errorf("the log does not contain %s:\n%s", want, c.log)
@@ -51,9 +52,10 @@ func withoutToken(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("dialog input[name=token]")`)
 	b.press("dialog", "Close")
 	for _, test := range []struct{ header, path, body string }{
-		{"", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
-		{"Bearer ", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
-		{"Bearer wrong-wrong-wrong-wrong", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
+		{"", "plan", `{"operation":"timers cancel","items":[{"key":"order-2","target":"orders.remind"}]}`},
+		{"Bearer ", "plan", `{"operation":"timers cancel","items":[{"key":"order-2","target":"orders.remind"}]}`},
+		{"Bearer wrong-wrong-wrong-wrong", "plan",
+			`{"operation":"timers cancel","items":[{"key":"order-2","target":"orders.remind"}]}`},
 		{"", "act", `{"ticket":"e30.AA"}`},
 	} {
 		code := value[int](b, fmt.Sprintf(`(async () => (await fetch("api/%s", {method: "POST",
@@ -80,7 +82,7 @@ func hostileBodies(t *testing.T, browser context.Context, c *scene) {
 	for n := range 3 {
 		b.view("#/letters?target=hostile.>")
 		b.until(`document.querySelectorAll("tbody tr").length === 3`)
-		b.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("tbody tr a")[%d].click()`, n), nil))
+		b.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("tbody a[href*='#/letter?']")[%d].click()`, n), nil))
 		b.press("main", "Show headers and body")
 		b.until(`document.querySelector("pre#body")`)
 		b.until(`document.querySelector("main").textContent.includes("onerror")`)
@@ -109,6 +111,8 @@ func cancelByKeyboard(t *testing.T, browser context.Context, c *scene) {
 	c.timer("typed", "orders.typed", "2h")
 	b := open(t, browser, c.url, "#/timers?key=typed", 375, 800, "dark")
 	b.until(`document.querySelectorAll("tbody tr").length === 1`)
+	b.tabTo("#menu")
+	b.run(chromedp.KeyEvent("\r"))
 	b.tabTo("#token")
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.activeElement.matches("dialog input[name=token]")`)
@@ -136,11 +140,11 @@ func cancelByKeyboard(t *testing.T, browser context.Context, c *scene) {
 // pauseAndResume: a message for a paused target is delivered only after the resumption.
 func pauseAndResume(t *testing.T, browser context.Context, c *scene) {
 	sub := c.subscribe("held.back")
-	b := open(t, browser, c.url, "#/targets?show=paused", 1280, 900, "light")
+	b := open(t, browser, c.url, "#/paused", 1280, 900, "light")
 	b.unlock()
-	b.until(`document.querySelector("input[name=pattern]")`)
-	b.run(chromedp.SendKeys(`input[name=pattern]`, "held.>", chromedp.ByQuery))
-	b.press("main form", "Pause target")
+	b.press("main p", "Pause a target")
+	b.until(`document.querySelector("dialog input[name=pattern]")`)
+	b.run(chromedp.SendKeys(`dialog input[name=pattern]`, "held.>\r", chromedp.ByQuery))
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause held.>: ")`)
 	if text := value[string](b, `document.querySelector("dialog").textContent`); strings.Contains(text, "null") {
 		t.Errorf("the dialog contains null: %s", text)
@@ -170,7 +174,7 @@ func resendLetter(t *testing.T, browser context.Context, c *scene) {
 	b.press("main td", "Resend")
 	b.until(`document.querySelector("dialog input[name=to]")`)
 	b.run(chromedp.SendKeys(`dialog input[name=to]`, "rescued\r", chromedp.ByQuery))
-	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter"`)
+	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter to rescued"`)
 	b.press("dialog", "Resend dead letter")
 	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
 	b.press("dialog", "Done")
@@ -179,7 +183,7 @@ func resendLetter(t *testing.T, browser context.Context, c *scene) {
 	}
 	b.until(`document.querySelectorAll("tbody tr").length === 11`)
 	b.press("main p", "Remove")
-	b.until(`document.querySelector("#plan")?.textContent === "remove 11 dead letters"`)
+	b.until(`document.querySelector("dialog h2")?.textContent === "Remove 11 dead letters?"`)
 	b.press("dialog", "Remove 11 dead letters")
 	b.until(`document.querySelector("#done")?.textContent === "11 of 11 dead letters removed"`)
 }

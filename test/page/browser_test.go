@@ -108,7 +108,7 @@ func openIn(
 			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 		}),
 		chromedp.Navigate(base+hash))
-	b.until(`document.querySelector("#ready").textContent === "ready"`)
+	b.until(`document.querySelector("#ready").textContent.startsWith("ready")`)
 	return b
 }
 
@@ -227,6 +227,15 @@ func (b *tab) press(selector, text string) {
 	b.t.Helper()
 	b.click(fmt.Sprintf(`[...document.querySelectorAll(%q)].find((b) => b.textContent === %q && !b.disabled)`,
 		selector+" button", text))
+}
+
+// updateUntil presses Update until a condition is true.
+func (b *tab) updateUntil(condition string) {
+	b.t.Helper()
+	for !value[bool](b, condition) {
+		b.press("main .age", "Update")
+		b.until(`!document.querySelector("[aria-busy]")`)
+	}
 }
 
 // click waits for an element and clicks on it. One expression does both, since the page may replace the element at any

@@ -55,6 +55,15 @@ func TestPage(t *testing.T) {
 		"edit a letter":          editLetter,
 		"runs of a schedule":     runsOfSchedule,
 		"show the bodies":        showBodies,
+		"letters by reason":      lettersByReason,
+		"every attempt":          everyAttempt,
+		"next due first":         nextDueFirst,
+		"unlock and go on":       unlockAndGoOn,
+		"parts as they come":     partsAsTheyCome,
+		"text before data":       textBeforeData,
+		"error of a forecast":    errorOfForecast,
+		"silent connection":      silentConnection,
+		"rows first on a phone":  rowsFirstOnAPhone,
 	}
 	soon := c.subscribe("orders.soon")
 	t.Run("case", func(t *testing.T) { // Run returns at the end of all cases
@@ -110,8 +119,13 @@ func fleet(t *testing.T, browser context.Context, c *scene) {
 	b.until(`["east-", "west-"].every((name, n) =>
 		document.querySelectorAll("tbody tr td:first-child")[n]?.textContent.startsWith(name))`)
 	b.until(`document.querySelector("#version").textContent.includes("2 instances")`)
+	b.until(`/active: works all lanes/.test(document.querySelector("main table").textContent) &&
+		/stands by/.test(document.querySelector("main table").textContent)`)
+	if text := value[string](b, `document.querySelector("main table").textContent`); strings.Contains(text, "undefined") {
+		t.Errorf("got the instances %s, want – for a version that is not known", text)
+	}
 	b.view("#/lanes")
-	b.until(`["east", "west"].every((name) => document.querySelector("main table")?.textContent.includes(name))`)
+	b.until(`/(east|west)-/.test(document.querySelector("main table")?.textContent)`)
 }
 
 // searchForTimers: a search filters the timers and shows the equivalent command, and the address of the view contains
@@ -122,7 +136,7 @@ func searchForTimers(t *testing.T, browser context.Context, c *scene) {
 	b.run(chromedp.SendKeys(`input[name=key]`, "order-1*\r", chromedp.ByQuery))
 	b.until(`document.querySelectorAll("tbody tr").length === 11`)
 	if line, want := value[string](b, `document.querySelector(".verb code").textContent`),
-		"delaybroker timers ls --key 'order-1*' --once --state pending"; line != want {
+		"delaybroker timers ls --key 'order-1*' --state pending --order due"; line != want {
 		t.Errorf("got the command %q, want %q", line, want)
 	}
 	if hash := value[string](b, `location.hash`); !strings.Contains(hash, "key=order-1") {
@@ -134,43 +148,51 @@ func searchForTimers(t *testing.T, browser context.Context, c *scene) {
 
 // ratesOfTargets: the view of the targets has the rate of deliveries, the refusals and the limit of a target.
 func ratesOfTargets(t *testing.T, browser context.Context, c *scene) {
-	b := open(t, browser, c.url, "#/targets?show=delivered", 1280, 900, "light")
+	b := open(t, browser, c.url, "#/targets", 1280, 900, "light")
 	cell := func(target string, column int) string {
-		return fmt.Sprintf(`[...document.querySelectorAll("main tbody tr")].find((r) => r.cells.length === 6 &&
+		return fmt.Sprintf(`[...document.querySelectorAll("main tbody tr")].find((r) => r.cells.length === 7 &&
 			r.cells[0].textContent === %q && r.cells[1].dataset.label === "Delivered")?.cells[%d].textContent`, target, column)
 	}
 	for !value[bool](b, `parseFloat(`+cell("orders.paid", 1)+`) > 10`) { // the rate is an average of ten seconds
 		time.Sleep(time.Second)
 		b.view("#/lanes")
-		b.view("#/targets?show=delivered")
+		b.view("#/targets")
 		b.until(`document.querySelector("h1")?.textContent === "Targets" && !document.querySelector("[aria-busy]")`)
 	}
-	if got, want := value[string](b, cell("shop.mail", 3)), "50/s"; got != want {
+	if got, want := value[string](b, cell("shop.mail", 4)), "50/s"; got != want {
 		t.Errorf("shop.mail has the limit %q, want %q", got, want)
 	}
 	refused := value[string](b, cell("shop.mail", 2))
 	if strings.HasPrefix(refused, "–") || !strings.HasSuffix(refused, " in total") {
 		t.Errorf("shop.mail has the refusals %q, want a rate and a total", refused)
 	}
+	for _, view := range []string{"#/targets", "#/lanes"} { // a small chart has a line from the second step on
+		b.view(view)
+		for !value[bool](b, `Boolean(document.querySelector("td svg.spark polyline"))`) {
+			b.run(chromedp.Evaluate(`document.querySelector("main .age button")?.click()`, nil))
+			b.until(`!document.querySelector("[aria-busy]")`)
+			time.Sleep(time.Second)
+		}
+	}
 }
 
 // schedules: a row has the times of the rounds after the pending round. The buttons of the view pause and resume a
 // schedule.
 func schedules(t *testing.T, browser context.Context, c *scene) {
-	b := open(t, browser, c.url, "#/schedules?key=night*", 1280, 900, "light")
+	b := open(t, browser, c.url, "#/schedules?name=night*", 1280, 900, "light")
 	b.unlock()
 	b.until(`document.querySelectorAll("tbody tr").length === 1`)
 	row := value[string](b, `document.querySelector("tbody tr").textContent`)
 	for _, want := range []string{
-		"nightly", "reports.run", "cron 0 3 * * * Europe/Berlin", "set reports",
+		"nightly", "reports.run", "cron 0 3 * * * Europe/Berlin", "reports",
 	} {
 		if !strings.Contains(row, want) {
 			t.Errorf("got the row %s, want %q in it", row, want)
 		}
 	}
-	if n := value[int](b, `[...document.querySelectorAll("tbody .next")]
-		.filter((n) => n.title.includes("03:00:00 CE")).length`); n != 3 {
-		t.Errorf("got %d times after the pending round, want 3", n)
+	const nextRounds = `[...document.querySelectorAll("main .next")].filter((n) => n.title.includes("03:00:00 CE")).length`
+	if n := value[int](b, nextRounds); n != 1 {
+		t.Errorf("a row has %d times after the pending round, want 1", n)
 	}
 	b.press("main td", "Pause")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause 1 timer: nightly to reports.run, due ")`)
@@ -185,5 +207,8 @@ func schedules(t *testing.T, browser context.Context, c *scene) {
 	b.press("dialog", "Done")
 	b.until(`!document.querySelector("tbody tr").textContent.includes("paused")`)
 	b.click(`document.querySelector("tbody tr a")`)
-	b.until(`document.querySelector("dl")?.textContent.includes("cron 0 3 * * * Europe/Berlin, round 1")`)
+	b.until(`document.querySelector("dl")?.textContent.includes("cron 0 3 * * * Europe/Berlin")`)
+	if n := value[int](b, nextRounds); n != 3 {
+		t.Errorf("the view of a schedule has %d times after the pending round, want 3", n)
+	}
 }

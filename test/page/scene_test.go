@@ -22,6 +22,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/fault"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
@@ -54,7 +55,7 @@ func startScene(t *testing.T, access page.Access) *scene {
 	nc := s.Connect()
 	c := &scene{t: t, nc: nc, js: s.JetStream(nc), log: harness.NewLineLog("")}
 	cfg := broker.Config{
-		Provision: true, Timers: true, Journal: time.Hour, MaxOwners: 2,
+		Provision: true, Timers: true, Journal: time.Hour,
 		Ladder:  must(levels.Parse("1s 5s 30s 1m 5m 10m 30m 1h 2h"))(t),
 		Deliver: must(deliver.ParseModes("shop.>=request,auto"))(t),
 		Rates:   must(deliver.ParseRates("shop.mail=50"))(t),
@@ -94,7 +95,7 @@ func (c *scene) serve(
 	durability.Store(new("acknowledged means written to a file by one server: a crash of the server loses nothing"))
 	ctx, cancel := context.WithCancel(context.Background())
 	source := web.Source{
-		Engine: b, LinkErrors: func() map[string]string { return nil }, Stopping: ctx.Done(), Durability: &durability,
+		Engine: b, LinkFaults: func() map[string]fault.Fault { return nil }, Stopping: ctx.Done(), Durability: &durability,
 	}
 	p := page.New(page.Config{
 		Engine: b, Checks: source.Checks, History: pastHour(time.Now()), Durability: &durability,
@@ -151,7 +152,7 @@ func pastHour(now time.Time) *history.Book {
 	book, c := new(history.Book), history.Counts{Late: make([]uint64, len(stats.LatenessBounds())+1)}
 	const ahead = time.Minute // the history includes the next minute, in which the cases run
 	now = now.Truncate(history.FineStep).Add(ahead - time.Hour)
-	book.Add(now, c)
+	book.Add(now, true, c)
 	for step := range 360 {
 		wave := 1 + 0.35*math.Sin(float64(step)/31) + 0.12*math.Sin(float64(step)/7) + 0.06*rand.Float64()
 		c.Delivered += uint64(2100 * wave)
@@ -166,7 +167,7 @@ func pastHour(now time.Time) *history.Book {
 			late[5] += uint64(60 + rand.IntN(40))
 		}
 		c.Late = late
-		book.Add(now.Add(time.Duration(step+1)*history.FineStep), c)
+		book.Add(now.Add(time.Duration(step+1)*history.FineStep), true, c)
 	}
 	return book
 }

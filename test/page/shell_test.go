@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -27,41 +28,41 @@ func shellCommands(t *testing.T, _ context.Context, c *scene) {
 			t.Errorf("%s %s: %s", path, body, answer.Error)
 			return
 		}
-		line := regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`).ReplaceAllString(answer.Shell, "2026-12-24T18:00:00Z")
+		line := regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`).ReplaceAllString(answer.Shell, "2026-12-24T18:00:00Z")
 		got = append(got, regexp.MustCompile(`--generation \d+`).ReplaceAllString(line, "--generation 7"))
 	}
 	for _, path := range []string{
-		"pending",
-		"pending?target=orders.>&due_after=10m&due_before=1h&cursor=1795335793251509046/DELAY_1s-1-1795335793251509046",
-		"where?id=DELAY_1s-1", "timers", "timers?kind=all",
-		"timers?target=orders.*&key=order-*&due_after=1m&due_before=3h&state=all&after=5",
-		"timer?key=shown&target=orders.shown", "schedules", "schedules?target=reports.>&key=puls*",
-		"retrying", "retrying?target=shop.>", "dead", "dead?target=shop.>", "letters",
-		"letters?code=bad_time&target=orders.>&since=2h", "letter?number=1", "targets", "dead?by=target",
+		"pending/ls",
+		"pending/ls?target=orders.>&due_after=10m&due_before=1h&cursor=1795335793251509046/DELAY_1s-1-1795335793251509046",
+		"where?id=DELAY_1s-1", "timers/ls",
+		"timers/ls?target=orders.*&key=order-*&due_after=1m&due_before=3h&state=all&after=5",
+		"timers/show?key=shown&target=orders.shown", "schedules/ls", "schedules/ls?target=reports.>&name=puls*",
+		"schedules/show?name=pulse", "retrying", "retrying?target=shop.>", "dead/ls?by=code,target,reason",
+		"dead/ls?by=letter&code=bad_time&target=orders.>&since=2h&find=x", "dead/show?id=1", "pauses",
 	} {
-		request("GET", path, "")
+		request("GET", "look/"+path, "")
 	}
-	for _, body := range []string{
-		`{"verb":"cancel","key":"shown","target":"orders.shown"}`,
-		`{"verb":"cancel","key":"-h","target":"orders.shown"}`,
-		`{"verb":"fire","key":"shown","target":"orders.shown"}`,
-		`{"verb":"move","key":"shown","target":"orders.shown","by":"+5m"}`,
-		`{"verb":"move","key":"shown","target":"orders.shown","in":"15m"}`,
-		`{"verb":"move","key":"shown","target":"orders.shown","at":"2026-12-24T18:00:00Z"}`,
-		`{"verb":"cancel","key":"pulse","target":"reports.pulse"}`,
-		`{"verb":"fire","key":"pulse","target":"reports.pulse"}`,
-		`{"verb":"pause","key":"pulse","target":"reports.pulse"}`,
-		`{"verb":"resume","key":"pulse","target":"reports.pulse"}`,
-		`{"verb":"move","key":"pulse","target":"reports.pulse","by":"+5m"}`,
-		`{"verb":"cancel","all":true,"target":"orders.shown","key":"sh*","due_before":"3h"}`,
-		`{"verb":"cancel","all":true,"target":"orders.shown","once":true}`,
-		`{"verb":"move","all":true,"target":"orders.shown","by":"-5m"}`,
-		`{"verb":"resend","number":1,"to":"x.y","now":true,"drop_expiry":true,"unsealed":true}`,
-		`{"verb":"resend","code":"bad_time","target":"orders.>","since":"2h"}`,
-		`{"verb":"remove","code":"bad_time","target":"orders.>"}`,
-		`{"verb":"remove","numbers":[1,2]}`,
-		`{"verb":"pause","target":"nobody.>"}`, `{"verb":"resume","target":"nobody.>"}`,
+	for _, change := range []struct{ operation, item string }{
+		{"timers cancel", `{"key":"shown","target":"orders.shown"}`},
+		{"timers cancel", `{"key":"-h","target":"orders.shown"}`},
+		{"timers fire", `{"key":"shown","target":"orders.shown"}`},
+		{"timers move", `{"key":"shown","target":"orders.shown","by":"+5m"}`},
+		{"timers move", `{"key":"shown","target":"orders.shown","in":"15m"}`},
+		{"timers move", `{"key":"shown","target":"orders.shown","at":"2026-12-24T18:00:00Z"}`},
+		{"schedules rm", `{"name":"pulse","target":"reports.pulse"}`},
+		{"schedules fire", `{"name":"pulse","target":"reports.pulse"}`},
+		{"schedules pause", `{"name":"pulse"}`},
+		{"timers move", `{"key":"pulse","target":"reports.pulse","by":"+5m"}`},
+		{"timers cancel", `{"all":true,"target":"orders.shown","key":"sh*","due_before":"3h"}`},
+		{"timers cancel", `{"all":true,"target":"orders.shown","once":true}`},
+		{"timers move", `{"all":true,"target":"orders.shown","by":"-5m"}`},
+		{"dead resend", `{"id":1,"to":"x.y","now":true,"drop_expiry":true,"unsealed":true}`},
+		// These letters are there from the start, and no case removes them.
+		{"dead resend", `{"code":"bad_time","target":"hostile.>","since":"2h","now":true}`},
+		{"dead rm", `{"id":[1,2]}`},
+		{"pause", `{"pattern":"nobody.>"}`},
 	} {
+		body := fmt.Sprintf(`{"operation":%q,"items":[%s]}`, change.operation, change.item)
 		request("POST", "plan", body)
 	}
 	const file = "../../broker/web/page/testdata/lines.txt"

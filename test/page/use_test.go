@@ -30,10 +30,7 @@ func actOnSelection(t *testing.T, browser context.Context, c *scene) {
 	}
 	b.until(`document.querySelector(".bulk b")?.textContent === "2 rows selected"`)
 	b.press("main .bulk", "Cancel")
-	b.until(`document.querySelector("#plan")?.textContent === "cancel 2 timers"`)
-	if got := value[string](b, `document.querySelector("dialog h2").textContent`); got != "Cancel 2 timers?" {
-		t.Errorf("got the heading %q of the dialog, want the action and its objects", got)
-	}
+	b.until(`document.querySelector("dialog h2")?.textContent === "Cancel 2 timers?"`)
 	if lines := value[string](b, `document.querySelector("dialog code").textContent`); strings.Count(lines, "\n") != 1 ||
 		!strings.HasSuffix(lines, " pick-3 orders.picked") {
 		t.Errorf("got the commands %q, want one for each selected timer", lines)
@@ -108,7 +105,7 @@ func lostConnection(t *testing.T, browser context.Context, c *scene) {
 	b.allowRefusals()
 	proxy.CloseClientConnections()
 	proxy.Close()
-	b.until(`document.querySelector("#ready").textContent === "no connection"`)
+	b.until(`document.querySelector("#ready").textContent.startsWith("no news since ")`)
 	b.until(`/has not answered since .* Other instances: east-/.test(document.querySelector("#trouble").textContent)`)
 	if color() == fresh {
 		t.Errorf("the numbers still have the colour %s", fresh)
@@ -132,7 +129,7 @@ func openMinute(t *testing.T, browser context.Context, c *scene) {
 	for range 12 {
 		b.run(chromedp.KeyEvent(kb.ArrowRight))
 	}
-	b.until(`/^\d\d:\d\d:00, messages \d/.test(document.querySelector(".plot.opens").getAttribute("aria-valuetext"))`)
+	b.until(`/\d\d:\d\d(:00)?, messages \d/.test(document.querySelector(".plot.opens").getAttribute("aria-valuetext"))`)
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelectorAll("tbody tr").length > 10`)
 	outside := value[string](b, `(() => {
@@ -167,7 +164,7 @@ func searchFromEveryView(t *testing.T, browser context.Context, c *scene) {
 	search("my-own-key", "#/dead", "orders.keyed")
 	search("orders.found", "#/publish", "my-own-id")
 	id := value[string](b, `[...document.querySelectorAll("tbody a")]
-		.find((a) => a.textContent.startsWith("DELAY_2h-")).textContent`)
+		.find((a) => a.title.startsWith("DELAY_2h-")).title`)
 	search(id, "#/", "waiting, due in")
 	search("not-there", "#/targets", "No match for not-there.")
 }
@@ -209,13 +206,13 @@ func showBodies(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/pending?target=orders.carried", 1280, 900, "light")
 	b.unlock()
 	b.until(`document.querySelectorAll("tbody tr").length === 2`)
-	b.click(`[...document.querySelectorAll("tbody a")].find((a) => a.textContent.startsWith("DELAY_2h-"))`)
-	b.until(`document.querySelector("main h1").textContent === "One message"`)
+	b.click(`[...document.querySelectorAll("tbody a")].find((a) => a.title.startsWith("DELAY_2h-"))`)
+	b.until(`document.querySelector("main h1").textContent.startsWith("DELAY_2h-")`)
 	b.press("main", "Show headers and body")
 	b.until(`document.querySelector("pre#body")?.textContent.includes('"secret": "pending"')`)
 	b.until(`document.querySelector(".content dl").textContent.includes("X-Ownmine")`)
 	b.view("#/timer?key=carried&target=orders.carried")
-	b.until(`document.querySelector("main h1").textContent === "One timer"`)
+	b.until(`document.querySelector("main h1").textContent === "carried → orders.carried"`)
 	b.press("main", "Show headers and body")
 	b.until(`document.querySelector("pre#body")?.textContent.includes('"key": "carried"')`)
 	for _, want := range []string{"who=ann", "stream=DELAY_2h", "stream=DELAY_TIMERS"} {
@@ -235,12 +232,9 @@ func editLetter(t *testing.T, browser context.Context, c *scene) {
 	c.publish("delayin.never.orders.edited", `{"id":1}`, nats.Header{"X-Drop": {"gone"}, "X-Keep": {"kept"}})
 	b := open(t, browser, c.url, "#/letters?target=orders.edited", 1280, 900, "light")
 	b.unlock()
-	for value[int](b, `document.querySelectorAll("tbody tr").length`) != 1 {
-		b.press("main .age", "Update")
-		b.until(`!document.querySelector("[aria-busy]")`)
-	}
+	b.updateUntil(`document.querySelectorAll("tbody tr").length === 1`)
 	b.click(`document.querySelector("tbody a")`)
-	b.until(`document.querySelector("main h1").textContent === "One dead letter"`)
+	b.until(`document.querySelector("main h1").textContent.startsWith("Dead letter ")`)
 	b.press("main", "Edit and resend")
 	b.until(`document.querySelector("dialog textarea[name=headers]")?.value.includes("X-Drop: gone")`)
 	if body := value[string](b, `document.querySelector("dialog textarea[name=body]").value`); body != `{"id":1}` {
@@ -254,7 +248,7 @@ func editLetter(t *testing.T, browser context.Context, c *scene) {
 	})()`, nil))
 	b.click(`document.querySelector("dialog input[name=now]")`)
 	b.press("dialog", "Next: preview")
-	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter"`)
+	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter to orders.edited"`)
 	line := value[string](b, `document.querySelector("dialog code").textContent`)
 	for _, want := range []string{" --drop-header X-Drop", " --header 'X-Set: ü'", " --body '-'", " --now"} {
 		if !strings.Contains(line, want) {
@@ -273,16 +267,13 @@ func editLetter(t *testing.T, browser context.Context, c *scene) {
 		t.Errorf("got a message with the headers %v and the body %q", m.Header, m.Data)
 	}
 	b.press("dialog", "Done")
-	b.until(`document.querySelector("main .none")?.textContent.startsWith("There is no such letter")`)
+	b.until(`document.querySelector("main .none")?.textContent.startsWith("There is no such dead letter")`)
 }
 
 // runsOfSchedule: the view of a schedule has the last runs with their outcomes. The newest run is first.
 func runsOfSchedule(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timer?key=beat&target=orders.beat", 1280, 900, "light")
-	for value[int](b, `document.querySelectorAll("tbody tr").length`) < 2 {
-		b.press("main .age", "Update")
-		b.until(`!document.querySelector("[aria-busy]")`)
-	}
+	b.updateUntil(`document.querySelectorAll("tbody tr").length >= 2`)
 	row := value[string](b, `document.querySelector("tbody tr").textContent`)
 	if !strings.Contains(row, "delivered") || !strings.Contains(row, "ms") {
 		t.Errorf("got the newest run %s, want the outcome and the lateness", row)

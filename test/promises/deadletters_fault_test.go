@@ -76,14 +76,14 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 }
 
 // resendAll resends all letters as an operator does.
-func resendAll(i *inspect.Inspector) ([]inspect.LetterOutcome, error) {
+func resendAll(i *inspect.Inspector) ([]inspect.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	letters, err := i.Letters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return letters.Work(ctx, ctx, letters.ResendWork(deadletter.Filter{}, deadletter.Change{}, false))
+	return letters.Work(ctx, ctx, letters.ResendWork(deadletter.Filter{}, deadletter.Resend{}, false))
 }
 
 // TestResentByTwo: two operators resend the same letters at the same time, while the broker is killed. The target's

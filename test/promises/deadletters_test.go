@@ -45,7 +45,7 @@ func TestResentKeepsItsID(t *testing.T) {
 		box := c.LetterStore()
 		start := time.Now()
 		c.Publish("delay.10s.orders.expire", "body", "X-Order", "42", "Nats-Msg-Id", "order-42")
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		l := letter(c, box)
 		if l.Code != message.Undelivered || string(l.Data) != "body" || l.User["X-Order"][0] != "42" ||
 			l.Letter.Target != "orders.expire" ||
@@ -55,7 +55,7 @@ func TestResentKeepsItsID(t *testing.T) {
 
 		c.Target("ORDERS", "orders.>")
 		resent := time.Now()
-		natstest.NoError(t, box.Resend(context.Background(), l, deadletter.Change{}, resent))
+		natstest.NoError(t, box.Resend(context.Background(), l, deadletter.Resend{}, resent))
 		synctest.Wait()
 		got := c.Arrivals("ORDERS")
 		harness.CheckCount(t, got, 1)
@@ -67,7 +67,7 @@ func TestResentKeepsItsID(t *testing.T) {
 		if !strings.HasPrefix(l.ID, "DELAY_10s-1-") {
 			t.Errorf("the id is %s, want that of the first stream", l.ID)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		c.CheckEmpty()
 		harness.CheckCount(t, c.Arrivals("ORDERS"), 1)
 	})
@@ -83,7 +83,7 @@ func TestResentHasAllItsRetries(t *testing.T) {
 		time.Sleep(time.Minute)
 		first := letter(c, box)
 		died := time.Now()
-		natstest.NoError(t, box.Resend(context.Background(), first, deadletter.Change{}, died))
+		natstest.NoError(t, box.Resend(context.Background(), first, deadletter.Resend{}, died))
 		time.Sleep(time.Second - 1) // one retry follows after a second: the second and last attempt
 		synctest.Wait()
 		harness.CheckCount(t, c.Letters(box), 0)
@@ -112,7 +112,7 @@ func TestResentOnce(t *testing.T) {
 		})
 		cut := harness.WrapConn(t, s.Connect(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser)))
 		l := letter(c, c.LetterStore())
-		if err := cut.LetterStore().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
+		if err := cut.LetterStore().Resend(context.Background(), l, deadletter.Resend{}, time.Now()); err == nil ||
 			errors.Is(err, deadletter.ErrNotResendable) {
 			t.Fatalf("the resend without the right to remove: got %v", err)
 		}
@@ -120,8 +120,8 @@ func TestResentOnce(t *testing.T) {
 		harness.CheckCount(t, in.Arrivals(), 1)
 		time.Sleep(10 * time.Second)
 		box := c.LetterStore()
-		natstest.NoError(t, box.Resend(context.Background(), letter(c, box), deadletter.Change{}, time.Now()))
-		time.Sleep(time.Hour)
+		natstest.NoError(t, box.Resend(context.Background(), letter(c, box), deadletter.Resend{}, time.Now()))
+		time.Sleep(10 * time.Minute)
 		harness.CheckCount(t, in.Arrivals(), 1)
 		c.CheckEmpty()
 	})

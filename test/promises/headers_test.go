@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ var userLines = []string{
 // TestReservedHeaders publishes each reserved header in each spelling that might hide it, on the raw protocol. It then
 // reads the raw bytes of the message in every place: the next level, a retry lane, the target, and the dead letters.
 // The test parses these bytes once as the server does, and once as nats.go does. Each time they have all user headers,
-// and no reserved headers except those of the broker.
+// and no reserved headers except those of the broker. A failure is one line for all messages that fail in the same way.
 func TestReservedHeaders(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
@@ -41,16 +42,15 @@ func TestReservedHeaders(t *testing.T) {
 		v.publish(harness.DialRaw(t, s))
 
 		target := []string{"nats-msg-id", "delay-id", "delay-due", "delay-accepted"}
-		hop := append(slices.Clone(target), "delay-format", "delay-hop", "delay-subject", "delay-seal")
-		failed := []string{"delay-attempts", "delay-first-failure", "delay-last-failure"}
+		hop := []string{"nats-msg-id", "delay-state", "delay-seal"}
 		v.check("DELAY_7s", "hop ", 10*time.Second, hop, "/1")
 		time.Sleep(time.Second)
-		retry := slices.Concat(hop, failed, []string{"delay-retry-at", "delay-last-error", "delay-attempts-allowed"})
-		v.check("DELAY_RETRY_5s", "retry ", time.Second, retry, "/1")
+		v.check("DELAY_RETRY_5s", "retry ", time.Second, hop, "/1")
 		time.Sleep(time.Minute)
 		v.check("ORDERS", "hop ", 10*time.Second, target, "")
 		v.check("DELAY_DEAD", "retry ", time.Second,
-			slices.Concat(hop, failed, []string{"delay-error-code", "delay-error"}), "/1/dead")
+			append(target, "delay-format", "delay-hop", "delay-subject", "delay-seal", "delay-attempts",
+				"delay-first-failure", "delay-last-failure", "delay-error-code", "delay-error", "delay-refusals"), "/1/dead")
 		c.CheckEmptyBut("DELAY_DEAD")
 		if letters := c.DeadLetters(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
 			t.Errorf("there are dead letters of %d codes, want only undelivered", len(letters))
@@ -100,13 +100,15 @@ func (v vectors) publish(raw *harness.RawConn) {
 // check compares the messages in a stream with the accepted messages of one route.
 func (v vectors) check(stream, route string, due time.Duration, set []string, suffix string) {
 	v.c.T.Helper()
+	failed := make(failures)
+	defer failed.report(v.c.T, stream)
 	seen := make(map[string]bool)
 	for _, m := range rawMessages(v.c, stream) {
 		if !strings.HasPrefix(m.body, route) {
 			continue
 		}
 		if seen[m.body] || !v.accepted[m.body] {
-			v.c.T.Errorf("%s has %q twice, or has it although the stream refused it", stream, m.body)
+			failed.add(m.body, "is there twice, or although the stream refused it")
 		}
 		seen[m.body] = true
 		// The broker passes on the client's Nats-Msg-Id in Delay-Msg-Id.
@@ -116,14 +118,27 @@ func (v vectors) check(stream, route string, due time.Duration, set []string, su
 			allowed = append(slices.Clone(set), "delay-msg-id")
 		}
 		for _, eol := range []string{"\r\n", "\n"} {
-			checkRaw(v.c.T, fmt.Sprintf("%s, in %s, lines ended by %q", m.body, stream, eol),
-				rawLines(m.block, eol), allowed, v.start.Add(due), suffix)
+			failed.checkRaw(fmt.Sprintf("%s, lines ended by %q", m.body, eol), rawLines(m.block, eol), allowed,
+				v.start.Add(due), suffix)
 		}
 	}
 	for body, ok := range v.accepted {
 		if ok && strings.HasPrefix(body, route) && !seen[body] {
-			v.c.T.Errorf("%s does not hold %q", stream, body)
+			failed.add(body, "is missing")
 		}
+	}
+}
+
+// failures has the messages that fail, by the kind of failure.
+type failures map[string][]string
+
+func (f failures) add(what, kind string) { f[kind] = append(f[kind], what) }
+
+// report reports each kind of failure in one line, with one of its messages.
+func (f failures) report(t testing.TB, stream string) {
+	t.Helper()
+	for _, kind := range slices.Sorted(maps.Keys(f)) {
+		t.Errorf("%s: a message %s; %d times, such as %s", stream, kind, len(f[kind]), f[kind][0])
 	}
 }
 
@@ -155,9 +170,8 @@ func foldName(name string) string {
 }
 
 // checkRaw expects exactly the reserved headers in set, each once, with the right id and due time, and all user headers
-// unchanged.
-func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due time.Time, suffix string) {
-	t.Helper()
+// unchanged. Between lanes, the id and the due time are in Delay-State.
+func (f failures) checkRaw(what string, lines []rawHeader, set []string, due time.Time, suffix string) {
 	reserved := make(map[string]string)
 	var user []string
 	for _, l := range lines {
@@ -166,7 +180,7 @@ func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due ti
 		case strings.HasPrefix(name, "nats-"), strings.HasPrefix(name, "nmqtt-"), strings.HasPrefix(name, "delay-"),
 			name == "status", name == "description", name == "kv-operation":
 			if _, twice := reserved[name]; twice || !slices.Contains(set, name) {
-				t.Errorf("%s has %s: %s", what, l.name, l.value)
+				f.add(fmt.Sprintf("%s, with the value %q", what, l.value), "has a wrong or second "+name)
 			}
 			reserved[name] = l.value
 		default:
@@ -175,23 +189,33 @@ func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due ti
 	}
 	for _, name := range set {
 		if _, ok := reserved[name]; !ok {
-			t.Errorf("%s has no %s", what, name)
+			f.add(what, "has no "+name)
 		}
 	}
-	if _, err := message.ParseID(reserved["delay-id"]); err != nil ||
-		reserved["nats-msg-id"] != reserved["delay-id"]+suffix {
-		t.Errorf("%s: Delay-Id is %q, and Nats-Msg-Id is %q", what, reserved["delay-id"], reserved["nats-msg-id"])
+	id, dueAt := reserved["delay-id"], reserved["delay-due"]
+	if state, ok := reserved["delay-state"]; ok {
+		read, fields := message.Policy{}.ReadState(message.Request{},
+			message.Block{Delay: map[string][]string{message.HeaderState: {state}}}, message.InLane)
+		if fields.Problem != nil {
+			f.add(fmt.Sprintf("%s: %v", what, fields.Problem), "has an unreadable Delay-State")
+			return
+		}
+		id, dueAt = read.ID, read.Due.UTC().Format(time.RFC3339Nano)
 	}
-	if got, want := reserved["delay-due"], due.UTC().Format(time.RFC3339Nano); got != want {
-		t.Errorf("%s: Delay-Due is %s, want %s", what, got, want)
+	if _, err := message.ParseID(id); err != nil || reserved["nats-msg-id"] != id+suffix {
+		f.add(fmt.Sprintf("%s: the id is %q, and Nats-Msg-Id is %q", what, id, reserved["nats-msg-id"]),
+			"has a wrong id")
+	}
+	if want := due.UTC().Format(time.RFC3339Nano); dueAt != want {
+		f.add(fmt.Sprintf("%s: due %s, want %s", what, dueAt, want), "has a wrong due time")
 	}
 	for _, line := range userLines {
 		if !slices.Contains(user, line) {
-			t.Errorf("%s: the user header %q is missing", what, line)
+			f.add(what, fmt.Sprintf("lacks the user header %q", line))
 		}
 	}
 	if slices.Index(user, "X-Multi: one") > slices.Index(user, "X-Multi: two") {
-		t.Errorf("%s: the values of X-Multi are in the wrong order", what)
+		f.add(what, "has the values of X-Multi in the wrong order")
 	}
 }
 

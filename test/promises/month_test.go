@@ -21,7 +21,7 @@ import (
 
 var (
 	monthDays    = flag.Int("month.days", 4, "days of TestAMonth, a multiple of four")
-	monthBrokers = flag.Int("month.brokers", 1, "brokers of TestAMonth, one or two")
+	monthBrokers = flag.Int("month.brokers", 1, "brokers of TestAMonth, one to three")
 )
 
 // monthSecrets are the secrets before and after the first rotation. The next rotation goes back to the first secret.
@@ -34,11 +34,11 @@ var monthSecrets = [2]string{"the first secret of the shop", "the second secret 
 // brokers takes some ten times as long, because the brokers write a heartbeat each second of the month:
 //
 //	go test ./test/promises -run TestAMonth -month.days 32 -timeout 1h
-//	go test ./test/promises -run TestAMonth -month.days 32 -month.brokers 2 -timeout 4h
+//	go test ./test/promises -run TestAMonth -month.days 32 -month.brokers 3 -timeout 4h
 func TestAMonth(t *testing.T) {
 	natstest.SkipShort(t)
-	if *monthDays%4 != 0 || *monthDays < 4 || *monthBrokers < 1 || *monthBrokers > 2 {
-		t.Fatal("-month.days: write a multiple of four; -month.brokers: write 1 or 2")
+	if *monthDays%4 != 0 || *monthDays < 4 || *monthBrokers < 1 || *monthBrokers > 3 {
+		t.Fatal("-month.days: write a multiple of four; -month.brokers: write 1 to 3")
 	}
 	// No other test runs. On one processor, a switch between goroutines costs half as much.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -92,7 +92,7 @@ func newMonth(t *testing.T, dir string, size, days int) *month {
 		},
 	}
 	if size > 1 {
-		m.cfg.MaxOwners = size
+		m.cfg.Leaser = harness.Together
 	}
 	m.Client = harness.NewClient(t, m.server)
 	m.Target("SHOP", "shop.>")

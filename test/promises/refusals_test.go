@@ -24,8 +24,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewLineLog("target refuses")
 		c := harness.StartBroker(t, s, broker.Config{Log: log.Logger()}).NewClient()
-		service(c, "shop.mail", func(int) *nats.Msg { return failureReply("no stock") })
-		service(c, "shop.sms", func(n int) *nats.Msg { return failureReply(fmt.Sprint("try ", n)) })
+		c.Service("shop.mail", func(int) *nats.Msg { return harness.FailureReply("no stock") })
+		c.Service("shop.sms", func(n int) *nats.Msg { return harness.FailureReply(fmt.Sprint("try ", n)) })
 		log.Start = time.Now()
 		for range 3 {
 			c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "request")
@@ -77,7 +77,7 @@ func TestDeadLettersAreLogged(t *testing.T) {
 		time.Sleep(time.Minute)
 		l := c.DeadLetters()["undelivered"][0]
 		log.Check(t, `time=5s msg="dead letter" stream=DELAY_5s code=undelivered target=shop.mail id=`+l.ID+
-			` reason="the target refused all of 1 attempts; last error: nobody listens on the subject (503)"`)
+			` reason="nobody listens on the subject (503)"`)
 	})
 }
 
@@ -86,11 +86,11 @@ func TestDeadLettersAreLogged(t *testing.T) {
 func TestLastReasonTravels(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{Attempts: 5}, func(t *testing.T, c *harness.Client) {
-		in := service(c, "svc", func(n int) *nats.Msg {
+		in := c.Service("svc", func(n int) *nats.Msg {
 			if n > 2 {
 				return &nats.Msg{}
 			}
-			return failureReply(fmt.Sprint("try ", n))
+			return harness.FailureReply(fmt.Sprint("try ", n))
 		})
 		c.Publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
 		for n, stream := range []string{"DELAY_RETRY_1s", "DELAY_RETRY_5s"} {
@@ -99,13 +99,10 @@ func TestLastReasonTravels(t *testing.T) {
 			if len(all) != 1 {
 				t.Fatalf("%s holds %d messages, want one", stream, len(all))
 			}
-			for name, want := range map[string]string{
-				message.HeaderLastError: fmt.Sprint("the service says 500 try ", n+1), message.HeaderAttempts: fmt.Sprint(n + 1),
-				message.HeaderAllowed: "5", message.HeaderDeferred: "",
-			} {
-				if got := all[0].Header.Get(name); got != want {
-					t.Errorf("in %s, %s is %q, want %q", stream, name, got, want)
-				}
+			r := harness.StateOf(t, all[0].Header)
+			if r.LastError != fmt.Sprint("the service says 500 try ", n+1) || r.Attempts != n+1 || r.AllowedRefusals != 5 ||
+				r.DeferralReason != "" {
+				t.Errorf("in %s: got %+v", stream, r)
 			}
 		}
 		time.Sleep(time.Minute)
@@ -134,7 +131,7 @@ func TestRetriesWithJitter(t *testing.T) {
 		in := runFailing(c, "svc", count)
 		due := time.Now().Add(5 * time.Second)
 		for i := range count {
-			c.Publish(fmt.Sprintf("delayat.%d.svc", due.UnixMilli()), strconv.Itoa(i), message.HeaderDeliver, "request")
+			c.Publish(fmt.Sprintf("delayat.%d.svc", due.Unix()), strconv.Itoa(i), message.HeaderDeliver, "request")
 		}
 		time.Sleep(10 * time.Minute)
 		all := in.Arrivals()
@@ -176,7 +173,7 @@ func TestRetriesByTarget(t *testing.T) {
 		for _, target := range []string{"shop.mail", "shop.sms"} {
 			c.Publish("delay.5s."+target, target, message.HeaderDeliver, "request")
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(15 * time.Minute)
 		checkAttempts(t, mail.Arrivals(), start, "5s/ 7s/1 10m7s/2")
 		checkAttempts(t, other.Arrivals(), start, "5s/ 6s/1 11s/2 16s/3")
 		harness.CheckBodies(t, c.DeadLetters()[string(message.Undelivered)], "shop.mail shop.sms")
@@ -198,7 +195,7 @@ func TestMaxAttempts(t *testing.T) {
 		publish("delay.5s.shop.sms", "5")
 		publish("delay.5s.shop.mail", "4")
 		publish("delay.5s.shop.sms", "few")
-		time.Sleep(time.Hour)
+		time.Sleep(15 * time.Minute)
 		checkAttempts(t, in.Arrivals(), start, "1m30s/ 1m31s/1")
 		for _, a := range in.Arrivals() {
 			if a.Header.Get(message.HeaderMaxAttempts) != "" {
@@ -208,7 +205,7 @@ func TestMaxAttempts(t *testing.T) {
 		letters := c.DeadLetters()
 		refused := letters[string(message.Undelivered)]
 		if len(refused) != 1 || refused[0].Header.Get(message.HeaderMaxAttempts) != "2" ||
-			!strings.HasPrefix(refused[0].Header.Get(message.HeaderError), "the target refused all of 2 attempts") {
+			refused[0].Header.Get(message.HeaderAttempts) != "2" {
 			t.Errorf("undelivered: %v, want the message that requested two attempts", refused)
 		}
 		bounds := map[string]string{"4": "from 1 to 3,", "5": "from 1 to 4,", "few": "from 1 to 4,"}
@@ -236,7 +233,7 @@ func TestRetryLaneRetires(t *testing.T) {
 		time.Sleep(time.Minute)
 		first.Stop()
 		harness.StartBroker(t, s, broker.Config{})
-		time.Sleep(time.Hour)
+		time.Sleep(15 * time.Minute)
 		checkAttempts(t, in.Arrivals(), start, "5s/ 7s/1 10m7s/2")
 		c.CheckEmpty()
 	})

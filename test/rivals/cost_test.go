@@ -9,9 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/bench"
 	"delaybroker/cmd/delaybroker/capacity"
 	"delaybroker/levels"
+	"delaybroker/test/rivals/bench"
 )
 
 // BenchmarkIdle measures the cost of lanes without messages. It runs no broker, one broker and three brokers, on one
@@ -26,7 +26,7 @@ import (
 // without a broker has the same streams, so it is the cost of the servers alone.
 func BenchmarkIdle(b *testing.B) {
 	const settle, duration, retry = 10 * time.Second, time.Minute, "DELAY_RETRY=1s,5s,30s,1m,2m,5m,10m"
-	t := table{head: []string{"servers", "brokers", "lanes", "brokers CPU %", "servers CPU %", "brokers to servers/s",
+	t := table{head: []string{"servers", "brokers", "brokers CPU %", "servers CPU %", "brokers to servers/s",
 		"servers to brokers/s", "between servers/s"}}
 	for _, servers := range []int{1, 3} {
 		b.Run("servers="+strconv.Itoa(servers), func(b *testing.B) {
@@ -36,10 +36,7 @@ func BenchmarkIdle(b *testing.B) {
 			for _, n := range []int{0, 1, 3} {
 				b.Run("brokers="+strconv.Itoa(n), func(b *testing.B) {
 					for b.Loop() {
-						lanes := "-"
-						if n > 0 {
-							lanes = f.grow(b, n, retry)
-						}
+						f.grow(b, n, retry)
 						time.Sleep(settle)
 						before, brokers, all := f.servers.traffic(), f.brokers.cpu().sum(), f.servers.cpu().sum()
 						start := time.Now()
@@ -50,7 +47,7 @@ func BenchmarkIdle(b *testing.B) {
 						perSecond := func(count int64) string {
 							return strconv.FormatFloat(float64(count)/took.Seconds(), 'f', 1, 64)
 						}
-						t.row(strconv.Itoa(servers), strconv.Itoa(n), lanes,
+						t.row(strconv.Itoa(servers), strconv.Itoa(n),
 							percent(float64(brokers)/float64(took)), percent(float64(all)/float64(took)),
 							perSecond(after.InClient-before.InClient), perSecond(after.OutClient-before.OutClient),
 							perSecond(after.In-after.InClient-before.In+before.InClient))

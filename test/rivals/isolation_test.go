@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/bench"
 	"delaybroker/test/natstest"
+	"delaybroker/test/rivals/bench"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/bench"
+	"delaybroker/test/rivals/bench"
 )
 
 // A delayer is a system that delays messages: a side of "delaybroker bench", with its own server.

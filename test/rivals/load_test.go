@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/bench"
+	"delaybroker/test/rivals/bench"
 )
 
 const (
@@ -103,10 +103,9 @@ func (l *load) await(target bench.StreamTarget, turn uint32, count int, complete
 
 type result struct {
 	bench.Tally
-	late      bench.Spread
-	rate      float64   // achieved rate of the publisher, in messages per second
-	published time.Time // time of the last acknowledgement; only fleet.run sets it
-	cpu       times     // CPU time of each process, per message
+	late bench.Spread
+	rate float64 // achieved rate of the publisher, in messages per second
+	cpu  times   // CPU time of each process, per message
 }
 
 // report adds the tally and the lateness of a ledger to the result, and reports the metrics of the benchmark. The

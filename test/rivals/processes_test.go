@@ -12,8 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/bench"
 	"delaybroker/test/natstest"
+	"delaybroker/test/rivals/bench"
 )
 
 // TestMain runs a nats-server if the variable serverDir is in the environment, and otherwise the benchmarks. As in

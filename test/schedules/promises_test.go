@@ -2,12 +2,10 @@ package schedules
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -143,7 +141,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.ScheduleConfig(t)
-		cfg.MaxOwners = 2
+		cfg.Leaser = harness.Together
 		first := harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>") // the stream drops duplicates
@@ -210,7 +208,7 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.ScheduleConfig(t)
-		cfg.MaxOwners = 2
+		cfg.Leaser = harness.Together
 		harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		in, answers := c.Subscribe("orders.>"), c.Subscribe("_INBOX.me.>")
@@ -260,42 +258,5 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		change(func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = -1 })
 		time.Sleep(2 * time.Minute)
 		harness.CheckBodies(t, in.Arrivals(), "found once")
-	})
-}
-
-// TestSchedulesFlood: if the queue is full, the broker refuses a request immediately and does not store it.
-func TestSchedulesFlood(t *testing.T) {
-	t.Parallel()
-	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
-		answers := c.Subscribe("_INBOX.me")
-		due := harness.AtExpression(time.Now().Add(time.Hour))
-		const n = 400
-		for i := range n { // all on one subject, so that one worker serves them
-			m := harness.NewMsg("schedules.orders.a", fmt.Sprint(i), "Nats-Schedule", due, "Nats-Schedule-Target", "orders.x")
-			m.Reply = "_INBOX.me"
-			natstest.NoError(t, c.NC.PublishMsg(m))
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		stored := make(map[uint64]bool)
-		refused := 0
-		for _, a := range answers.Arrivals() {
-			var said struct {
-				Seq   uint64
-				Error *jetstream.APIError
-			}
-			natstest.NoError(t, json.Unmarshal([]byte(a.Body), &said))
-			switch {
-			case said.Error == nil:
-				stored[said.Seq] = true
-			case said.Error.ErrorCode == 10167:
-				refused++
-			default:
-				t.Errorf("refused: %s", a.Body)
-			}
-		}
-		if len(stored)+refused != n || len(stored) == 0 || refused == 0 {
-			t.Errorf("%d stored and %d refused of %d", len(stored), refused, n)
-		}
 	})
 }

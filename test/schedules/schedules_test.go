@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-var update = flag.Bool("update", false, "write the tables of README.md")
+var update = flag.Bool("update", false, "write the tables of testdata/rules.md")
 
 // result is the record of a rule.
 type result struct {
@@ -105,12 +105,10 @@ func stopFor(s *natstest.Server, downtime time.Duration, before, after func()) {
 	after()
 }
 
-const (
-	tablesBegin = "<!-- tables: go test ./test/schedules -update -->\n"
-	tablesEnd   = "<!-- end -->\n"
-)
+// rulesFile has the tables of all rules.
+const rulesFile = "testdata/rules.md"
 
-// checkTables compares the tables in README.md with the records.
+// checkTables compares the tables in rulesFile with the records.
 func checkTables(t *testing.T, all []result) {
 	t.Helper()
 	var b strings.Builder
@@ -120,24 +118,21 @@ func checkTables(t *testing.T, all []result) {
 			section = r.section
 			fmt.Fprintf(&b, "\n### %s\n\n| request | nats-server %s | this broker |\n|---|---|---|\n", section, server.VERSION)
 		}
-		broker := "the same"
+		broker := "same"
 		if !slices.Equal(r.server, r.broker) {
 			broker = cell(r.broker) + "<br>*" + deviations[r.section+"/"+r.name] + "*"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ReplaceAll(r.name, "|", "\\|"), cell(r.server), broker)
 	}
 	b.WriteString("\n")
-	file, err := os.ReadFile("README.md")
+	if *update {
+		natstest.NoError(t, os.WriteFile(rulesFile, []byte(b.String()), 0o644))
+		return
+	}
+	rules, err := os.ReadFile(rulesFile)
 	natstest.NoError(t, err)
-	before, rest, _ := strings.Cut(string(file), tablesBegin)
-	tables, after, ok := strings.Cut(rest, tablesEnd)
-	switch {
-	case !ok:
-		t.Fatal("README.md lacks the mark before or after the tables")
-	case *update:
-		natstest.NoError(t, os.WriteFile("README.md", []byte(before+tablesBegin+b.String()+tablesEnd+after), 0o644))
-	case tables != b.String():
-		t.Error("the tables of README.md are not correct: run go test ./test/schedules -update")
+	if string(rules) != b.String() {
+		t.Errorf("%s is not correct: run go test ./test/schedules -update, and read the difference", rulesFile)
 	}
 }
 

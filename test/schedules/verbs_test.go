@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/change"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -17,7 +17,7 @@ import (
 // This file tests schedules in the server's format as operators see them: as timers with the name _schedule.<subject>.
 
 // doVerb sends a request about the schedule of a subject to the control service.
-func doVerb(c *harness.Client, verb, schedule, body string) (a store.Answer) {
+func doVerb(c *harness.Client, verb, schedule, body string) (a change.Answer) {
 	c.T.Helper()
 	if code := c.CallService(&a, "delayctl.timer."+verb+"._schedule."+schedule, body); code != "" {
 		c.T.Errorf("%s %s is refused: %s", verb, schedule, code)
@@ -26,7 +26,7 @@ func doVerb(c *harness.Client, verb, schedule, body string) (a store.Answer) {
 }
 
 // checkVerb is like doVerb, and expects this outcome and this target in the answer.
-func checkVerb(c *harness.Client, want timer.Outcome, target, verb, schedule, body string) store.Answer {
+func checkVerb(c *harness.Client, want timer.Outcome, target, verb, schedule, body string) change.Answer {
 	c.T.Helper()
 	a := doVerb(c, verb, schedule, body)
 	if a.Outcome != want || a.Key != "_schedule."+schedule || a.Target != target {
@@ -57,8 +57,8 @@ func TestVerbsOnSchedules(t *testing.T) {
 			!a.Due.Equal(start.Add(time.Hour)) {
 			t.Errorf("get is answered %+v", a)
 		}
-		a := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
-		again := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
+		a := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"in":"10m","word":"w"}`)
+		again := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"in":"10m","word":"w"}`)
 		if !a.Due.Equal(start.Add(10*time.Minute)) || again.Generation != a.Generation {
 			t.Errorf("the move by ten minutes returns %+v, and the repeated move %+v", a, again)
 		}
@@ -90,7 +90,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 			}
 		}
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 2)
-		time.Sleep(3 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		harness.CheckBodies(t, in.Arrivals(), "fired gone moved")
 		c.CheckNoDead()
 		c.CheckNoTimers()
@@ -109,14 +109,14 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 				"1")
 			return seq
 		}
-		ask(2*time.Hour, "first")
-		time.Sleep(time.Hour) // longer than the duplicate window of an id
-		a := checkVerb(c, timer.Moved, "orders.x", "move", "schedules.orders.x", `{"by":"1h"}`)
+		ask(time.Hour, "first")
+		time.Sleep(20 * time.Minute) // longer than the duplicate window of an id
+		a := checkVerb(c, timer.Moved, "orders.x", "move", "schedules.orders.x", `{"by":"10m"}`)
 		time.Sleep(time.Minute)
-		if seq := ask(90*time.Minute, "second"); seq <= a.Generation {
+		if seq := ask(30*time.Minute, "second"); seq <= a.Generation {
 			t.Errorf("the answer is %d, want a sequence above %d", seq, a.Generation)
 		}
-		time.Sleep(4 * time.Hour)
+		time.Sleep(time.Hour)
 		harness.CheckBodies(t, in.Arrivals(), "second")
 	})
 }
@@ -167,7 +167,7 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, start.Add(7*time.Hour), 5)
 		checkVerb(c, timer.Cancelled, "mail.b", "cancel", name, "")
-		time.Sleep(5 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		harness.CheckBodies(t, in.Arrivals(), "a×5 b")
 		c.CheckNoDead()
 		c.CheckNoTimers()
@@ -181,7 +181,7 @@ func TestScheduleWithAnotherTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := startScene(t, s)
 		for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Fire} {
-			w := store.Change{Request: timer.Request{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
+			w := change.Change{Call: timer.Call{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
 			if a := c.Check(w, timer.Conflict, 0); a.Why != "the schedule's target is orders.expire" {
 				t.Errorf("%s is answered %+v", verb, a)
 			}

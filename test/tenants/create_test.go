@@ -30,7 +30,7 @@ func withoutCreate() server.Options {
 // provisionAll creates the streams for a ladder. It returns a client with all rights.
 func provisionAll(t *testing.T, s *natstest.Server, ladderOf string) *harness.Client {
 	t.Helper()
-	cfg := broker.Config{Ladder: harness.Ladder(t, ladderOf), MaxOwners: 3}
+	cfg := broker.Config{Ladder: harness.Ladder(t, ladderOf), Leaser: harness.Together}
 	harness.StartBroker(t, s, cfg, nats.UserInfo("all", "a")).Stop()
 	return harness.WrapConn(t, s.Connect(nats.UserInfo("all", "a")))
 }
@@ -52,8 +52,12 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 			in := c.Subscribe("orders.>")
 			log := harness.NewCountingLog()
 			began := time.Now()
-			harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, tt.ladder), MaxOwners: 3, Log: slog.New(log)},
-				nats.UserInfo("broker", "b"))
+			harness.StartBroker(
+				t,
+				s,
+				broker.Config{Ladder: harness.Ladder(t, tt.ladder), Leaser: harness.Together, Log: slog.New(log)},
+				nats.UserInfo("broker", "b"),
+			)
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("ready after %s, want immediately", took)
 			}
@@ -83,11 +87,11 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 			log := harness.NewCountingLog()
 			began := time.Now()
 			b := harness.LaunchBroker(t, s,
-				broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 3, Log: slog.New(log)},
+				broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), Leaser: harness.Together, Log: slog.New(log)},
 				nats.UserInfo("broker", "b"))
 			if !tt.fails {
 				<-b.Broker.Ready()
-				if log.CountPrefix("the stream with which instances share the lanes is") != 1 {
+				if log.CountPrefix("the stream with which instances agree on the active one is") != 1 {
 					t.Error("the log does not say that a stream is missing")
 				}
 				b.Crash() // a clean stop would wait for the stream

@@ -192,16 +192,16 @@ func pageWorks(s *stage) error {
 	if _, err := s.js.CreateConsumer(context.Background(), "DELAY_INTAKE", reader); err != nil {
 		return err
 	}
-	_, err = v.ask("GET", "/api/pending", "")
+	_, err = v.ask("GET", "/api/look/pending/ls", "")
 	return err
 }
 
 func (v viewer) looks() (err error) {
 	for _, look := range []struct{ path, says string }{
-		{"/", "dead letters     2"}, {"/api/retrying", `"messages":1`}, {"/api/pending", `"payments.later"`},
-		{"/api/where?id=DELAY_INTAKE-1", `"found"`}, {"/api/timers", `"k1"`},
-		{"/api/timer?key=k1&target=payments.timer", `"pending"`}, {"/api/dead", `"letters":2`},
-		{"/api/letters", `"orders.full.1"`}, {"/api/letter?number=1", `"undelivered"`},
+		{"/api/look/retrying", `"messages":1`}, {"/api/look/pending/ls", `"payments.later"`},
+		{"/api/look/where?id=DELAY_INTAKE-1", `"found"`}, {"/api/look/timers/ls", `"k1"`},
+		{"/api/look/timers/show?key=k1&target=payments.timer", `"pending"`}, {"/api/look/dead/ls?by=code", `"letters":2`},
+		{"/api/look/dead/ls", `"orders.full.1"`}, {"/api/look/dead/show?id=1", `"undelivered"`},
 		{"/api/targets", `"orders.patient"`}, {"/api/history?span=1h", `"delivered"`}, {"/api/ahead?span=1h", `"buckets"`},
 	} {
 		answer, e := v.ask("GET", look.path, "")
@@ -217,17 +217,18 @@ func (v viewer) looks() (err error) {
 // carryOutAll carries out all actions, with the resume after the pause.
 func (v viewer) carryOutAll() (err error) {
 	for _, action := range []string{
-		`{"verb":"cancel","key":"k0","target":"payments.timer"}`,
-		`{"verb":"move","key":"k1","target":"payments.timer","by":"+5m"}`,
-		`{"verb":"fire","key":"k1","target":"payments.timer"}`,
-		`{"verb":"cancel","all":true,"target":"payments.>"}`,
-		`{"verb":"resend","number":1,"to":"payments.rescued"}`, `{"verb":"remove","code":"undelivered","target":"orders.>"}`,
+		`{"operation":"timers cancel","items":[{"key":"k0","target":"payments.timer"}]}`,
+		`{"operation":"timers move","items":[{"key":"k1","target":"payments.timer","by":"+5m"}]}`,
+		`{"operation":"timers fire","items":[{"key":"k1","target":"payments.timer"}]}`,
+		`{"operation":"timers cancel","items":[{"all":true,"target":"payments.>"}]}`,
+		`{"operation":"dead resend","items":[{"id":1,"to":"payments.rescued"}]}`,
+		`{"operation":"dead rm","items":[{"code":"undelivered","target":"orders.>"}]}`,
 	} {
 		err = errors.Join(err, v.act(action))
 	}
-	paused := v.act(`{"verb":"pause","target":"payments.paused"}`)
+	paused := v.act(`{"operation":"pause","items":[{"pattern":"payments.paused"}]}`)
 	if paused == nil {
-		paused = v.act(`{"verb":"resume","target":"payments.paused"}`)
+		paused = v.act(`{"operation":"resume","items":[{"pattern":"payments.paused"}]}`)
 	}
 	return errors.Join(err, paused)
 }
@@ -279,7 +280,7 @@ func TestTicketActsOnce(t *testing.T) {
 			return inspect.Open(s.Connect(nats.Name("page")), cfg)
 		})
 		for plans := 1; plans <= 2; plans++ {
-			ticket, err := v.plan(`{"verb":"fire","key":"k","target":"orders.x"}`)
+			ticket, err := v.plan(`{"operation":"timers fire","items":[{"key":"k","target":"orders.x"}]}`)
 			natstest.NoError(t, err)
 			for range 3 {
 				natstest.NoError(t, v.carryOut(ticket))

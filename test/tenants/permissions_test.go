@@ -95,7 +95,7 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 	opts := natstest.Options(t, tenantsConf, without...)
 	natstest.BubbleWith(t, opts, func(t *testing.T, on *natstest.Server) {
-		s := &stage{Server: on, role: r, maxOwners: 2}
+		s := &stage{Server: on, role: r}
 		s.all = s.Connect(natstest.AdminLogin())
 		s.js = s.JetStream(s.all)
 		if err = s.prepare(); err != nil {
@@ -118,10 +118,9 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 type stage struct {
 	*natstest.Server
 	role
-	all       *nats.Conn // the connection of a user with all rights
-	js        jetstream.JetStream
-	modes     string // DELAY_DELIVER
-	maxOwners int
+	all   *nats.Conn // the connection of a user with all rights
+	js    jetstream.JetStream
+	modes string // DELAY_DELIVER
 
 	mu      sync.Mutex
 	refused []string // the errors that the server reported to connections made by as
@@ -167,7 +166,7 @@ func (s *stage) config() (broker.Config, error) {
 	return broker.Config{Ladder: ladder, Attempts: 2,
 		AttemptRules: message.Rules[int]{{Pattern: "orders.patient", Value: 20}},
 		DedupWindow:  time.Minute, Deliver: modes,
-		MaxOwners: s.maxOwners, Journal: time.Hour, Timers: true, ReplyPrefixes: []string{"_INBOX_orders"},
+		Journal: time.Hour, Timers: true, ReplyPrefixes: []string{"_INBOX_orders"},
 		Schedules: message.ParseScheduleRules("schedules.orders.>=orders.>", nil)}, err
 }
 

@@ -23,8 +23,8 @@ func TestRightsRevoked(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	for _, r := range []revocation{
-		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "the lane cannot be read", 20 * time.Second},
-		{"pull", []string{"$JS.API.CONSUMER.MSG.NEXT.>"}, true, "the lane cannot be read", 20 * time.Second},
+		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "messages wait in lanes", 20 * time.Second},
+		{"pull", []string{"$JS.API.CONSUMER.MSG.NEXT.>"}, true, "messages wait in lanes", 20 * time.Second},
 		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not report its time",
 			20 * time.Second},
 		{"publish into lanes", []string{"delaysys.>"}, false, "a lane does not acknowledge", 10 * time.Second},
@@ -148,7 +148,7 @@ func TestOnlyGrantedTargets(t *testing.T) {
 				own.Publish(subject, tenant, "Delay-Target", other+".capture", "Delay-Deliver", "core")
 			}
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(30 * time.Minute)
 		got := make(map[string]int)
 		for _, m := range all.Arrivals() {
 			for tenant := range tenants {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +20,8 @@ import (
 
 // hopState returns the headers of a message between two lanes. The message is due now, and its id has this sequence.
 func hopState(sequence int) []string {
-	now := time.Now().UTC().Format(time.RFC3339Nano)
-	return []string{message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID,
-		fmt.Sprintf("DELAY_5s-%d-1", sequence), message.HeaderDue, now, message.HeaderAccepted, now}
+	now := time.Now()
+	return harness.HopHeaders(message.Request{ID: fmt.Sprintf("DELAY_5s-%d-1", sequence), Due: now, Accepted: now})
 }
 
 // TestUnknownKeyIsReadAgain: another instance, which provisioned at the same time, may have stored a key that this
@@ -38,9 +36,9 @@ func TestUnknownKeyIsReadAgain(t *testing.T) {
 		c.Reconfigure("DELAY_DEAD", func(cfg *jetstream.StreamConfig) {
 			cfg.Metadata["delaybroker.secret"] = theirs
 		})
-		c.PublishSealed(message.NewKeys([]string{theirs}, time.Unix(0, 0)), "delaysys.hop.1s.orders.x", "theirs",
+		c.PublishSealed(message.NewKeys([]string{theirs}), "delaysys.hop.1s.orders.x", "theirs",
 			hopState(1)...)
-		c.PublishSealed(message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0)),
+		c.PublishSealed(message.NewKeys([]string{"nobody's secret at all"}),
 			"delaysys.hop.1s.orders.x", "nobody's", hopState(2)...)
 		c.PublishSealed(c.Keys("delay"), "delaysys.hop.1s.orders.x", "ours", hopState(3)...)
 		time.Sleep(time.Minute)
@@ -49,64 +47,16 @@ func TestUnknownKeyIsReadAgain(t *testing.T) {
 	})
 }
 
-// strip removes entries from the metadata of all streams, so that the streams look like those of an older broker.
-func strip(c *harness.Client, names ...string) {
-	c.T.Helper()
-	for stream := range c.JS.StreamNames(context.Background()).Name() {
-		c.Reconfigure(stream, func(cfg *jetstream.StreamConfig) {
-			maps.DeleteFunc(cfg.Metadata, func(name, _ string) bool { return slices.Contains(names, name) })
-		})
-	}
-}
-
-// TestUpgradeFromUnsealed: a newer broker trusts the earlier messages of an older broker, which have no seal. For one
-// hour it also trusts new messages of the older broker, and writes a format that the older broker can read. After the
-// hour, the newer broker trusts no new message without a seal.
-func TestUpgradeFromUnsealed(t *testing.T) {
-	t.Parallel()
-	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")}
-	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, older *harness.Instance) {
-		older.Stop()
-		strip(c, "delaybroker.secret", "delaybroker.sealed")
-		in := c.Subscribe("orders.>")
-		unsealed := func(n int, body string) {
-			c.Publish("delaysys.hop.1s.orders.x", body, hopState(n)...)
-		}
-		checkFormat := func(want string) {
-			time.Sleep(time.Second) // then the message has hopped
-			got := c.Arrivals("DELAY_1m")
-			if len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != want || got[0].Header.Get(message.HeaderSeal) == "" {
-				t.Errorf("a level holds %+v, want a message of format %s with a seal", got, want)
-			}
-		}
-		unsealed(1, "before")
-		start := time.Now()
-		older.Replace()
-		time.Sleep(time.Until(start.Add(59 * time.Minute)))
-		unsealed(2, "beside")
-		c.Publish("delayin.61s.orders.x", "hops")
-		checkFormat("1")
-		time.Sleep(time.Until(start.Add(61 * time.Minute)))
-		unsealed(3, "after")
-		c.Publish("delayin.61s.orders.x", "hops sealed")
-		checkFormat("2")
-		time.Sleep(time.Hour)
-		harness.CheckBodies(t, in.Arrivals(), "before beside hops hops sealed")
-		harness.CheckBodies(t, c.DeadLetters()[string(message.BadInternal)], "after")
-	})
-}
-
 // TestSecretSurvivesLossOfStream deletes one stream after the other. The broker still trusts sealed messages, and the
 // new stream has the same secret in its metadata.
 func TestSecretSurvivesLossOfStream(t *testing.T) {
 	t.Parallel()
-	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 2}
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), Leaser: harness.Together}
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		secrets := func() (distinct []string) {
 			for info := range c.JS.ListStreams(context.Background()).Info() {
-				marks := info.Config.Metadata
-				distinct = append(distinct, marks["delaybroker.secret"]+" "+marks["delaybroker.sealed"])
+				distinct = append(distinct, info.Config.Metadata["delaybroker.secret"])
 			}
 			slices.Sort(distinct)
 			return slices.Compact(distinct)
@@ -129,8 +79,7 @@ func TestSecretSurvivesLossOfStream(t *testing.T) {
 }
 
 // TestSecretIsRequired: a broker without the secret of the other instances does not start, since they would consider
-// its messages forged. A broker that provisions nothing works without a secret if the streams' metadata requires no
-// seals. It logs that messages between lanes need no seal.
+// its messages forged.
 func TestSecretIsRequired(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -152,17 +101,6 @@ func TestSecretIsRequired(t *testing.T) {
 		harness.CheckBodies(t, in.Arrivals(), "sealed")
 		second.Stop()
 
-		strip(c, "delaybroker.sealed")
-		log := harness.NewCountingLog()
-		b := harness.LaunchVerifying(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m"), Log: slog.New(log)})
-		<-b.Broker.Ready()
-		c.Publish("delayin.61s.orders.x", "unsealed")
-		time.Sleep(2 * time.Minute)
-		b.Stop()
-		harness.CheckBodies(t, in.Arrivals(), "sealed unsealed")
-		if got := log.CountPrefix("messages between lanes need no seal"); got != 1 {
-			t.Errorf("the log has %d times that messages between lanes need no seal, want once", got)
-		}
 		c.CheckNoDead()
 	})
 }
@@ -182,10 +120,6 @@ func TestMetadataShowsSecret(t *testing.T) {
 				}
 				if strings.Contains(fmt.Sprint(metadata), own) {
 					t.Errorf("the metadata holds DELAY_SECRET: %v", metadata)
-				}
-				if m, err := admin.JS.Stream(context.Background(), "DELAY_INTAKE"); err != nil ||
-					m.CachedInfo().Config.Metadata["delaybroker.sealed"] == "" {
-					t.Errorf("the metadata has no time from which messages need a seal: %v", err)
 				}
 			})
 	}

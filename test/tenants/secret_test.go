@@ -34,7 +34,7 @@ func withSecrets(cfg broker.Config, secrets ...string) broker.Config {
 // operatorWith returns an operator with some secrets.
 func operatorWith(t testing.TB, s *natstest.Server, secrets ...string) *inspect.Inspector {
 	t.Helper()
-	i, err := inspect.Open(s.Connect(), broker.Config{MaxOwners: 3, Timers: true, Secrets: secrets})
+	i, err := inspect.Open(s.Connect(), broker.Config{Leaser: harness.Together, Timers: true, Secrets: secrets})
 	natstest.NoError(t, err)
 	return i
 }
@@ -62,6 +62,7 @@ func TestSecretIsChanged(t *testing.T) {
 		b := harness.StartBroker(t, s, withSecrets(cfg, secretA))
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		c.SetSecrets(secretA)
+		const day = 4 * time.Hour // longer than all levels
 		start, in := time.Now(), make(map[string]*harness.Inbox)
 		for _, target := range []string{"daily", "moved", "paused", "once", "rare", "plain"} {
 			in[target] = c.Subscribe("orders." + target)
@@ -69,20 +70,20 @@ func TestSecretIsChanged(t *testing.T) {
 		parked, news := c.Subscribe("mail.>"), c.Subscribe("news.>")
 		series := make(map[string]uint64)
 		for _, key := range []string{"daily", "moved", "paused"} {
-			series[key] = c.Publish("delaytimer.k.orders."+key, key, "Delay-Every", "24h",
+			series[key] = c.Publish("delaytimer.k.orders."+key, key, "Delay-Every", "4h",
 				"Delay-Missed-Rounds", "skip").Sequence
 		}
-		of := func(verb timer.Verb, key string) timer.Answer {
+		of := func(verb timer.Verb, key string) timer.Verdict {
 			w := harness.NewChange(verb, "k", 0)
 			if w.Target = "orders." + key; verb == timer.Move {
-				w.For = "30h"
+				w.For = "5h"
 			}
 			a := c.Do(w)
-			return timer.Answer{Outcome: a.Outcome, Generation: a.Generation, Due: a.Due}
+			return timer.Verdict{Outcome: a.Outcome, Generation: a.Generation, Due: a.Due}
 		}
-		c.Schedule("schedules.orders.once", "orders.once", harness.AtExpression(start.Add(40*time.Hour)), "once")
-		c.Schedule("schedules.orders.rare", "orders.rare", "@every 72h", "rare")
-		c.Publish("delayin.20h.orders.plain", "plain")
+		c.Schedule("schedules.orders.once", "orders.once", harness.AtExpression(start.Add(400*time.Minute)), "once")
+		c.Schedule("schedules.orders.rare", "orders.rare", "@every 12h", "rare")
+		c.Publish("delayin.200m.orders.plain", "plain")
 		time.Sleep(time.Second)
 		moved, pausedAs := of(timer.Move, "moved"), of(timer.Pause, "paused")
 		operator := operatorWith(t, s, secretA)
@@ -96,7 +97,7 @@ func TestSecretIsChanged(t *testing.T) {
 			t.Errorf("the pauses, read without the secret of the list: %v, want %v", err, inspect.ErrUnopened)
 		}
 		c.Publish("delay.1s.mail.x", "parked")
-		time.Sleep(25 * time.Hour) // the broker has sealed the second round of daily
+		time.Sleep(day + 10*time.Minute) // the broker has sealed the second round of daily
 		change := func(secrets ...string) {
 			t.Helper()
 			b.Stop()
@@ -104,7 +105,7 @@ func TestSecretIsChanged(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 		}
 		change(secretA, secretB)
-		if now := of(timer.Get, "moved"); now != (timer.Answer{
+		if now := of(timer.Get, "moved"); now != (timer.Verdict{
 			Outcome: timer.Pending, Generation: moved.Generation, Due: moved.Due,
 		}) {
 			t.Errorf("with the new secret after the old secret, the moved series is %+v, want no change: %+v", now, moved)
@@ -121,14 +122,14 @@ func TestSecretIsChanged(t *testing.T) {
 		operator = operatorWith(t, s, secretB, secretA)
 		findings := sealFindings(t, operator)
 		if !strings.Contains(findings, "in DELAY_SECRET: it is the key of ") ||
-			!strings.Contains(findings, "1 messages of DELAY_PAUSED (resume the targets)") ||
+			!strings.Contains(findings, "1 message of DELAY_PAUSED (resume the targets)") ||
 			strings.Contains(findings, "DELAY_TIMERS") || strings.Contains(findings, secretA) {
 			t.Errorf("doctor says %s", findings)
 		}
 		harness.MustResume(t, operator, "mail.>") // waiting messages keep their old seal
 		time.Sleep(2 * time.Hour)                 // then hopping messages are in their next level
-		if findings := sealFindings(t, operator); !strings.Contains(findings, "ok: no message is sealed with key 2 (") ||
-			!strings.Contains(findings, "any more; remove it from DELAY_SECRET") {
+		if findings := sealFindings(t, operator); !strings.Contains(findings, "ok: key 2 (") ||
+			!strings.Contains(findings, ") seals nothing: if it is new, put it first in DELAY_SECRET (step 2") {
 			t.Errorf("doctor says %s", findings)
 		}
 		change(secretB)
@@ -142,18 +143,17 @@ func TestSecretIsChanged(t *testing.T) {
 		if resumed.Outcome != timer.Pending {
 			t.Errorf("with only the new secret, the resume of the paused series returns %+v", resumed)
 		}
-		time.Sleep(time.Until(start.Add(100 * time.Hour)))
+		time.Sleep(time.Until(start.Add(4*day + 40*time.Minute)))
 		synctest.Wait()
 		if got := harness.Bodies(parked.Arrivals()) + " " + harness.Bodies(news.Arrivals()); got != "parked news" {
 			t.Errorf("%q arrived for the paused targets", got)
 		}
-		const day = 24 * time.Hour
 		in["daily"].CheckRounds(t, series["daily"], start, harness.RoundTimes(day, day, 4)...)
 		rounds := append([]time.Duration{moved.Due.Sub(start)}, harness.RoundTimes(2*day, day, 3)...)
 		in["moved"].CheckRounds(t, series["moved"], start, rounds...)
 		in["paused"].CheckRounds(t, series["paused"], start, harness.RoundTimes(2*day, day, 3)...)
-		for name, after := range map[string]time.Duration{"once": 40 * time.Hour, "rare": 72 * time.Hour,
-			"plain": 20 * time.Hour} {
+		for name, after := range map[string]time.Duration{"once": 400 * time.Minute, "rare": 12 * time.Hour,
+			"plain": 200 * time.Minute} {
 			if all := in[name].Arrivals(); len(all) != 1 || all[0].Body != name ||
 				all[0].At.Sub(start).Round(time.Second) != after {
 				t.Errorf("%s arrived as %+v, want once after %s", name, all, after)
@@ -217,10 +217,10 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		}
 		letters, err := o.Letters(context.Background())
 		natstest.NoError(t, err)
-		work := letters.ResendWork(deadletter.Filter{}, deadletter.Change{Unsealed: true, DeliverNow: true}, false)
+		work := letters.ResendWork(deadletter.Filter{}, deadletter.Resend{Unsealed: true, DeliverNow: true}, false)
 		ctx := context.Background()
 		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Outcome != inspect.LetterLeft ||
-			!strings.Contains(did[0].Reason, "marker") {
+			!strings.Contains(did[0].Why, "marker") {
 			t.Errorf("the resend returns %+v, %v, want the marker to stay", did, err)
 		}
 		b.Stop()

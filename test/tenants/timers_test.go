@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/change"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -41,6 +41,9 @@ func attackTimer(c *harness.Client, generation uint64) {
 		publish("delayctl.timer."+verb+"."+victimKey+"."+victimTarget, "_INBOX_payments.x", `{"for":"1s"}`)
 		publish("delayctl.timer."+verb+"."+victimKey+".core.x", "_INBOX_payments.x", "")
 	}
+	for _, target := range []string{victimTarget, "core.x"} {
+		publish("delayctl.timer.set."+victimKey+"."+target, "_INBOX_payments.x", "evil", "Delay-For", "1s")
+	}
 	for _, many := range []string{"cancel-all", "shift", "timers"} {
 		publish("delayctl."+many, "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
 		publish("delayctl."+many+".orders", "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
@@ -53,6 +56,7 @@ func attackTimer(c *harness.Client, generation uint64) {
 		publish("$JS.API.CONSUMER.MSG.NEXT.EVIL.evil", reply, "1")
 		publish("delaytimer.mine.payments.core.x", reply, "mine", "Delay-For", "2h")
 		publish("delayctl.timer.get.mine.payments.core.x", reply, "")
+		publish("delayctl.timer.set.mine.payments.core.x", reply, "mine", "Delay-For", "2h")
 		publish("$SRV.PING", reply, "")
 	}
 	for _, api := range []string{"STREAM.PURGE.DELAY_TIMERS", "STREAM.PURGE.DELAY_10s"} {
@@ -110,7 +114,7 @@ func TestTenantsTimersApart(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 			}
 			get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
-			var got store.Answer
+			var got change.Answer
 			if code := orders.CallService(&got, get, ""); code != "" || got.Outcome != "pending" || got.Generation != moved {
 				t.Errorf("half an hour before the due time, get returns %q, %+v; want pending with generation %d", code, got, moved)
 			}
@@ -127,7 +131,7 @@ func TestTenantsTimersApart(t *testing.T) {
 }
 
 // TestNeighboursTimers: two tenants share an account, with the documented grants. Attacks of one tenant on a timer of
-// the other have only the documented effects.
+// the other have only the documented effects, also while no broker runs.
 func TestNeighboursTimers(t *testing.T) {
 	t.Parallel()
 	const timer = "delaytimer." + victimKey + "." + victimTarget
@@ -167,47 +171,57 @@ func TestNeighboursTimers(t *testing.T) {
 			}
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			err := runOnAccounts(t, tenantsConf, "auto", func(s *stage) error {
-				stop, err := s.provisionAndRun()
+		for _, down := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", without a broker ", down), func(t *testing.T) {
+				t.Parallel()
+				err := runOnAccounts(t, tenantsConf, "auto", func(s *stage) error {
+					stop, err := s.provisionAndRun()
+					if err != nil {
+						return err
+					}
+					defer func() { _ = stop() }() // the present stop
+					orders, payments := connect(t, s.Server, "orders"), connect(t, s.Server, "payments")
+					in, foreign := orders.Subscribe("orders.>"), payments.Subscribe("payments.>")
+					letters := orders.Subscribe("delaydead.*.orders.>")
+					start := time.Now()
+					g := orders.Publish(timer, "secret", "Delay-For", "10m").Sequence
+					time.Sleep(time.Minute)
+					if down {
+						natstest.NoError(t, stop())
+					}
+					tt.attack(t, payments, g)
+					if down {
+						time.Sleep(time.Minute)
+						_, stop, err = s.runBroker()
+						natstest.NoError(t, err)
+					}
+					if !tt.lost {
+						harness.CheckExactly(t, in, start.Add(10*time.Minute), 0)
+					}
+					time.Sleep(15 * time.Minute)
+					want, dead := "secret", 0
+					if tt.lost {
+						want, dead = "", 1
+					}
+					if got := harness.Bodies(in.Arrivals()); got != want || len(letters.Arrivals()) != dead {
+						t.Errorf("%q and %d dead letters arrived, want %q and %d", got, len(letters.Arrivals()), want, dead)
+					}
+					for _, a := range letters.Arrivals() {
+						if !strings.Contains(a.Header.Get("Delay-Error"), "the entry before it is replaced") {
+							t.Errorf("the letter says %q", a.Header.Get("Delay-Error"))
+						}
+					}
+					for _, a := range foreign.Arrivals() {
+						if strings.Contains(a.Body, "secret") {
+							t.Errorf("payments received on %s %q", a.Subject, a.Body)
+						}
+					}
+					return nil
+				})
 				if err != nil {
-					return err
+					t.Error(err)
 				}
-				defer stop()
-				orders, payments := connect(t, s.Server, "orders"), connect(t, s.Server, "payments")
-				in, foreign := orders.Subscribe("orders.>"), payments.Subscribe("payments.>")
-				letters := orders.Subscribe("delaydead.*.orders.>")
-				start := time.Now()
-				g := orders.Publish(timer, "secret", "Delay-For", "10m").Sequence
-				time.Sleep(time.Minute)
-				tt.attack(t, payments, g)
-				if !tt.lost {
-					harness.CheckExactly(t, in, start.Add(10*time.Minute), 0)
-				}
-				time.Sleep(time.Hour)
-				want, dead := "secret", 0
-				if tt.lost {
-					want, dead = "", 1
-				}
-				if got := harness.Bodies(in.Arrivals()); got != want || len(letters.Arrivals()) != dead {
-					t.Errorf("%q and %d dead letters arrived, want %q and %d", got, len(letters.Arrivals()), want, dead)
-				}
-				for _, a := range letters.Arrivals() {
-					if !strings.Contains(a.Header.Get("Delay-Error"), "the entry before it is replaced") {
-						t.Errorf("the letter says %q", a.Header.Get("Delay-Error"))
-					}
-				}
-				for _, a := range foreign.Arrivals() {
-					if strings.Contains(a.Body, "secret") {
-						t.Errorf("payments received on %s %q", a.Subject, a.Body)
-					}
-				}
-				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/timetable"
 	declared "delaybroker/cmd/delaybroker/schedules"
 	"delaybroker/test/harness"
@@ -63,7 +63,7 @@ func TestVerbsByTheServersClock(t *testing.T) {
 		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "2h")
 		c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "2h")
 		c.Timers.Policy.MaxDelay = 24 * time.Hour
-		due := func(w store.Change, want time.Time) {
+		due := func(w change.Change, want time.Time) {
 			t.Helper()
 			a := c.Do(w)
 			if a.Outcome != timer.Moved || !a.Due.Equal(want) {

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/change"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -258,13 +258,13 @@ func TestSilenceIsUnknown(t *testing.T) {
 		c.Check(moveTo("k", g, started.Add(-time.Hour)), timer.Unknown, 0)
 		lose.Store(0)
 		g = set()
-		for _, w := range []store.Change{
+		for _, w := range []change.Change{
 			moveTo("k", g, time.Now().Add(400*24*time.Hour)), harness.NewChange(timer.Cancel, "_k", 0),
 			harness.NewChange(timer.Cancel, "a.b", 0),
-			{Request: timer.Request{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
+			{Call: timer.Call{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
 		} {
 			c.Timers.Policy.MaxDelay = 366 * 24 * time.Hour
-			refused := (*store.Refusal)(nil)
+			refused := (*change.Error)(nil)
 			if a, err := c.Timers.Do(context.Background(), w); !errors.As(err, &refused) || refused.Code != 400 {
 				t.Errorf("%s %s %s: %v %v, want a refusal", w.Verb, w.Key, w.Target, a, err)
 			}
@@ -290,8 +290,8 @@ func TestOldLeaderProvesNothing(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if a, err := c.Timers.Do(ctx, harness.NewChange(timer.Cancel, "k", 0)); !errors.Is(err, store.ErrLeader) {
-			t.Errorf("got %+v, %v, want %v", a, err, store.ErrLeader)
+		if a, err := c.Timers.Do(ctx, harness.NewChange(timer.Cancel, "k", 0)); !errors.Is(err, change.ErrLeader) {
+			t.Errorf("got %+v, %v, want %v", a, err, change.ErrLeader)
 		}
 		follow.Store(true)
 		c.Check(harness.NewChange(timer.Cancel, "k", 0), timer.NotFound, 0)

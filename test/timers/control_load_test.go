@@ -17,7 +17,9 @@ import (
 	"delaybroker/broker"
 	asking "delaybroker/broker/client"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/operation"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/store"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -44,7 +46,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range many {
-			m := harness.NewMsg("delayctl.timer.cancel.k.orders.x", `{"generation":18446744073709551615}`)
+			m := harness.NewMsg("delayctl.timer.cancel.k.orders.x", `{"generation":9223372036854775807}`)
 			if i%2 > 0 {
 				m = harness.NewMsg("delayctl.timers", fmt.Sprintf(`{"key":%q}`, strings.Repeat("*k", 2000)))
 			}
@@ -55,7 +57,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 		outcomes := make(map[string]int)
 		for range len(answers) {
 			m := <-answers
-			var said store.Answer
+			var said change.Answer
 			_ = json.Unmarshal(m.Data, &said) // a list has no outcome
 			outcomes[m.Header.Get(micro.ErrorCodeHeader)+string(said.Outcome)]++
 		}
@@ -66,7 +68,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 			t.Errorf("of %d requests %d were answered: %v", many, n, outcomes)
 		}
 		checkLast(c, "delaytimer.k.orders.x", g)
-		var a store.Answer
+		var a change.Answer
 		if c.CallService(&a, "delayctl.timer.cancel.k.orders.x", ""); a.Outcome != timer.Cancelled {
 			t.Errorf("afterwards a cancel returns %+v", a)
 		}
@@ -102,7 +104,7 @@ func TestControlMany(t *testing.T) {
 			t.Errorf("%d pages list %d timers, want 31 on 4", pages, keys)
 		}
 		l = store.Listing{}
-		c.CallService(&l, "delayctl.timers", `{"key":"k2*","due_to":"2000-01-01T00:10:00.000000001Z"}`)
+		c.CallService(&l, "delayctl.timers", `{"key":"k2*","due_before":"2000-01-01T00:10:00.000000001Z"}`)
 		if len(l.Timers) != 11 || l.Timers[0].Key != "k2" || l.Timers[0].State != timer.Pending || l.Timers[0].Size != 1 ||
 			!l.Timers[0].Due.Equal(start.Add(10*time.Minute)) {
 			t.Errorf("k2* lists %+v", l)
@@ -144,7 +146,7 @@ func TestControlMany(t *testing.T) {
 // operatorConfig returns the configuration of a broker that also answers the requests of operators.
 func operatorConfig(s *natstest.Server, cfg broker.Config) broker.Config {
 	of := cfg
-	cfg.Calls = inspect.Calls(func(context.Context) (*inspect.Inspector, error) { return inspect.Open(s.Connect(), of) })
+	cfg.Calls = operation.Calls(func(context.Context) (*inspect.Inspector, error) { return inspect.Open(s.Connect(), of) })
 	return cfg
 }
 
@@ -240,7 +242,11 @@ func TestFullStreamOfTimers(t *testing.T) {
 					t.Errorf("%s is answered %q %v, want 507", request, code, got)
 				}
 			}
-			refused := (*store.Refusal)(nil)
+			var got any
+			if code := c.CallService(&got, "delayctl.timer.set.new.orders.x", "new", "Delay-For", "1h"); code != "507" {
+				t.Errorf("a set is answered %q %v, want 507", code, got)
+			}
+			refused := (*change.Error)(nil)
 			if a, err := c.Timers.Do(t.Context(), harness.NewChange(timer.Cancel, "once", 0)); !errors.As(err, &refused) ||
 				refused.Code != 507 || !strings.Contains(refused.Sentence, "maximum "+name+" exceeded") {
 				t.Errorf("the cancel returns %+v, %v; want a refusal with the code 507", a, err)

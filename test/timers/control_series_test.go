@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/store"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -28,7 +29,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 		at := func(d time.Duration) { time.Sleep(time.Until(start.Add(d))) }
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Owner", "reports").Sequence
 		c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "1h")
-		ask := func(verb, body string, want timer.Outcome, due time.Duration) (got store.Answer) {
+		ask := func(verb, body string, want timer.Outcome, due time.Duration) (got change.Answer) {
 			t.Helper()
 			code := c.CallService(&got, "delayctl.timer."+verb+".k.orders.x", body)
 			if code != "" || got.Outcome != want || due > 0 && !got.Due.Equal(start.Add(due)) {
@@ -54,11 +55,11 @@ func TestControlServiceOfSeries(t *testing.T) {
 		checkListsSeries(t, c)
 		ask("resume", `{"word":"w"}`, timer.Pending, 0)
 		at(75 * time.Minute) // a missed round has fired at 65m, and the next round at 70m
-		ask("retime", `{"every":"1h","until":"`+start.Add(80*time.Minute).Format(time.RFC3339)+`","rounds":7}`,
+		ask("retime", `{"every":"1h","at":"`+start.Add(80*time.Minute).Format(time.RFC3339)+`","rounds":7}`,
 			timer.Moved, 80*time.Minute)
 		at(145 * time.Minute)
 		ask("cancel", series, timer.Cancelled, 0)
-		time.Sleep(5 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		var came []int
 		for _, a := range in.Arrivals() {
@@ -129,7 +130,7 @@ func TestNoBrokerEntryWithoutSecret(t *testing.T) {
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
 		for _, keys := range []*message.Keys{nil, {}} {
 			c.Timers.Policy.Keys = keys
-			refused := (*store.Refusal)(nil)
+			refused := (*change.Error)(nil)
 			if a, err := c.Timers.Do(t.Context(), harness.NewChange(timer.Pause, "k", 0)); !errors.As(err, &refused) {
 				t.Errorf("got %+v, %v, want a refusal", a, err)
 			}
@@ -149,10 +150,10 @@ func TestControlRefusalsOfSeries(t *testing.T) {
 			{"timer.retime.k.orders.x", `{"every":"10m","cron":"@daily"}`},
 			{"timer.retime.k.orders.x", `{"cron":"0 0 30 2 *"}`},
 			{"timer.retime.k.orders.x", `{"every":"10m","by":"5m"}`},
-			{"timer.retime.k.orders.x", `{"every":"10m","for":"soon"}`},
+			{"timer.retime.k.orders.x", `{"every":"10m","in":"soon"}`},
 			{"timer.retime.k.orders.x", `{"every":"10m","last":"1999-01-01T00:00:00Z"}`},
 			{"timer.pause.k.orders.x", `{"every":"10m"}`},
-			{"timer.pause.k.orders.x", `{"for":"10m"}`},
+			{"timer.pause.k.orders.x", `{"in":"10m"}`},
 			{"timer.cancel.k.orders.x", fmt.Sprintf(`{"series":%d,"generation":%d}`, last, last)},
 			{"timer.pause.once.orders.x", ""},
 			{"timer.resume.once.orders.x", ""},
@@ -166,7 +167,7 @@ func TestControlRefusalsOfSeries(t *testing.T) {
 		}
 		checkLast(c, "delaytimer.k.orders.x", last)
 		checkLast(c, "delaytimer.once.orders.x", once)
-		var got store.Answer
+		var got change.Answer
 		const retime, everyHour = "delayctl.timer.retime.k.orders.x", `{"every":"1h"}`
 		if code := c.CallService(&got, retime, everyHour, "Delay-For", "soon"); code != "400" {
 			t.Errorf("retime with a header that is no delay returns %q", code)

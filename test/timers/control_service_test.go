@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
-	"delaybroker/broker/timer/store"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -61,14 +61,14 @@ func TestControlService(t *testing.T) {
 			{subject: "cancel.a.orders.x", body: fmt.Sprintf(`{"generation":%d}`, a), outcome: timer.Cancelled, generation: a},
 			{subject: "cancel.a.orders.x", outcome: timer.Cancelled, generation: a},
 			{subject: "get.a.orders.x", outcome: timer.Cancelled, generation: a},
-			{subject: "move.b.orders.x", body: `{"for":"20m","word":"w1"}`, outcome: timer.Moved, due: 20 * time.Minute},
-			{subject: "move.b.orders.x", body: `{"for":"30m","word":"w1"}`, outcome: timer.Moved, due: 20 * time.Minute},
+			{subject: "move.b.orders.x", body: `{"in":"20m","word":"w1"}`, outcome: timer.Moved, due: 20 * time.Minute},
+			{subject: "move.b.orders.x", body: `{"in":"30m","word":"w1"}`, outcome: timer.Moved, due: 20 * time.Minute},
 			{subject: "move.b.orders.x", body: `{"by":"-5m"}`, outcome: timer.Moved, due: 15 * time.Minute},
 			{subject: "move.b.orders.x", headers: []string{"Delay-For", "25m"}, outcome: timer.Moved, due: 25 * time.Minute},
 			{subject: "cancel.b.orders.x", body: fmt.Sprintf(`{"generation":%d}`, b), outcome: timer.Conflict},
 			{subject: "fire.c.orders.x", outcome: timer.Fired},
 		} {
-			var got store.Answer
+			var got change.Answer
 			code := c.CallService(&got, "delayctl.timer."+tt.subject, tt.body, tt.headers...)
 			if code != "" || got.Outcome != tt.outcome || tt.generation > 0 && got.Generation != tt.generation ||
 				tt.due > 0 && !got.Due.Equal(start.Add(tt.due)) || !got.At.Equal(time.Now()) {
@@ -76,12 +76,12 @@ func TestControlService(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		var got store.Answer
+		var got change.Answer
 		c.CallService(&got, "delayctl.timer.cancel.c.orders.x", "")
 		if got.Outcome != timer.TooLate || got.Delivery != entry.Delivered {
 			t.Errorf("the cancel of a fired timer returns %+v", got)
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(30 * time.Minute)
 		harness.CheckBodies(t, in.Arrivals(), "b c d")
 		c.CheckNoDead()
 	})
@@ -97,7 +97,9 @@ func TestControlRefusals(t *testing.T) {
 			{"timer.cancel.k.orders.*", ""},
 			{"timer.cancel.k.delay.x", ""},
 			{"timer.cancel.k.orders.x", `{"generations":1}`},
-			{"timer.cancel.k.orders.x", `{"generation":"1"}`},
+			{"timer.cancel.k.orders.x", `{"all":true}`}, // would cancel the timers of other tenants
+			{"timer.cancel.k.orders.x", `{"target":"payments.x"}`},
+			{"cancel-all.orders", `{"prefix":"payments"}`},
 			{"timer.cancel.k.orders.x", `{}{}`},
 			{"timer.cancel.k.orders.x", `{}}`},
 			{"timer.cancel.k.orders.x", `[]`},
@@ -107,16 +109,16 @@ func TestControlRefusals(t *testing.T) {
 			{"timer.cancel.k.$JS.API.STREAM.PURGE.DELAY_TIMERS", ""},
 			{"timer.get.k.orders.>", ""},
 			{"timer.get." + strings.Repeat("k", 129) + ".orders.x", ""},
-			{"timer.move.k.orders.x", `{"until":"10000-01-01T00:00:00Z"}`},
+			{"timer.move.k.orders.x", `{"at":"10000-01-01T00:00:00Z"}`},
 			{"timer.move.k.orders.x", `{"by":"99999999999h"}`},
 			{"timer.move.k.orders.x", `{"by":"2000000h"}`},
-			{"timer.cancel.k.orders.x", `{"for":"5m"}`},
+			{"timer.cancel.k.orders.x", `{"in":"5m"}`},
 			{"timer.cancel.k.orders.x", `{"word":"two words"}`},
 			{"timer.cancel.k.orders.x", `{"dry_run":true}`}, // a request about one timer has no dry run
 			{"timer.move.k.orders.x", ""},
-			{"timer.move.k.orders.x", `{"for":"5m","by":"5m"}`},
-			{"timer.move.k.orders.x", `{"for":"soon"}`},
-			{"timer.move.k.orders.x", `{"for":"5000d"}`},
+			{"timer.move.k.orders.x", `{"in":"5m","by":"5m"}`},
+			{"timer.move.k.orders.x", `{"in":"soon"}`},
+			{"timer.move.k.orders.x", `{"in":"5000d"}`},
 			{"timers.orders", `{"target":"payments.>"}`},
 			{"timers.orders", `{"target":"ordersx"}`},
 			{"timers.*", ""},
@@ -181,7 +183,7 @@ func TestServiceAnswersInboxesOnly(t *testing.T) {
 			t.Error("no log line names DELAY_REPLY_PREFIXES")
 		}
 		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
-		var got store.Answer
+		var got change.Answer
 		if code := harness.WrapConn(t, own).CallService(&got, "delayctl.timer.cancel.k.orders.x", ""); code != "" ||
 			got.Outcome != timer.Cancelled {
 			t.Errorf("the answer to the request with the allowed prefix is %q %+v", code, got)
@@ -196,7 +198,7 @@ func TestControlWithInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
-		cfg.MaxOwners = 2
+		cfg.Leaser = harness.Together
 		first := harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
@@ -224,7 +226,7 @@ func TestControlWithInstances(t *testing.T) {
 		if len(got) != n || len(answers.Arrivals()) != n {
 			t.Errorf("%d requests have %d answers", n, len(answers.Arrivals()))
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(15 * time.Minute)
 		if came := in.Arrivals(); len(came) > 0 {
 			t.Errorf("%d arrived that were cancelled", len(came))
 		}
@@ -251,8 +253,8 @@ func TestControlWithInstances(t *testing.T) {
 				for _, e := range who.Endpoints {
 					requests += e.NumRequests
 				}
-				if verb != "PING" && len(who.Endpoints) != 10 {
-					t.Errorf("%s names %d endpoints, want 10", verb, len(who.Endpoints))
+				if verb != "PING" && len(who.Endpoints) != 11 {
+					t.Errorf("%s names %d endpoints, want 11", verb, len(who.Endpoints))
 				}
 			}
 			if verb == "STATS.delaybroker" && (requests < n/4 || requests > n) {

@@ -64,12 +64,12 @@ var duplicateTimes = []time.Duration{900 * time.Millisecond, 9399 * time.Millise
 
 // crashes are the rows of the table, in its order.
 var crashes = []crash{
-	{after: "set stored, not read", recovery: "the owner of the timers' lane reads the set", ways: []way{
+	{after: "set stored, not read", recovery: "the active instance reads the set", ways: []way{
 		{name: "due meanwhile", wait: 10 * time.Minute, until: -1, back: time.Hour, expect: []time.Duration{time.Hour}},
 		{name: "due later", wait: 2 * time.Hour, until: -1, back: time.Hour, expect: []time.Duration{2 * time.Hour}},
 		{name: "cancelled", wait: 2 * time.Hour, until: -1, then: cancelled, back: time.Hour},
 	}},
-	{after: "set read, marker not stored", recovery: "the next owner of the timers' lane reads the set again",
+	{after: "set read, marker not stored", recovery: "the next active instance reads the set again",
 		ways: []way{
 			{wait: 30 * time.Minute, until: 5 * time.Second, back: 10 * time.Minute, expect: []time.Duration{30 * time.Minute}},
 		}},
@@ -77,14 +77,19 @@ var crashes = []crash{
 		{wait: 30 * time.Minute, until: 5 * time.Minute, then: func(c *harness.Client, _ uint64) { forgetCursor(c) },
 			back: 5 * time.Minute, expect: []time.Duration{30 * time.Minute}},
 	}},
-	{after: "firing stored, message not delivered", recovery: "the next owner of the marker's lane delivers",
+	{after: "firing stored, message not delivered", recovery: "the next active instance delivers",
 		ways: []way{
 			{name: "alone", wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
 				expect: []time.Duration{10 * time.Minute}},
-			{name: "shared", change: func(c *broker.Config) { c.MaxOwners = 3 }, wait: 10 * time.Minute, until: time.Minute,
-				then: fired, back: 10 * time.Minute, expect: []time.Duration{10*time.Minute + 5*time.Second}},
-			{name: "apart", change: ownsAll, wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
-				expect: []time.Duration{10*time.Minute + 6*time.Second}},
+			{
+				name:   "shared",
+				change: func(c *broker.Config) { c.Leaser = harness.Together },
+				wait:   10 * time.Minute,
+				until:  time.Minute,
+				then:   fired,
+				back:   10 * time.Minute,
+				expect: []time.Duration{10*time.Minute + 5*time.Second},
+			},
 		}},
 	{after: "firing stored, and its marker is lost", recovery: "the sweep delivers", ways: []way{
 		{wait: 10 * time.Minute, until: time.Minute, then: firedAndPurged, back: time.Hour,

@@ -50,14 +50,14 @@ func TestTimerStatus(t *testing.T) {
 	})
 }
 
-// TestTimersWithInstances: three instances share the lanes, and one crashes under load. The target's stream stores each
+// TestTimersWithInstances: three instances run, and the active one crashes under load. The target's stream stores each
 // timer once. No timer is early, and no timer is late by more than nine seconds.
 func TestTimersWithInstances(t *testing.T) {
 	natstest.SkipShort(t)
 	t.Parallel()
 	for seed := range 3 { // number of the instance that crashes
 		natstest.Subtest(t, fmt.Sprint(seed), func(t *testing.T, s *natstest.Server) {
-			cfg := harness.MemberConfig(t, 3)
+			cfg := harness.MemberConfig(t)
 			cfg.Timers, cfg.TimerHistory = true, -1
 			all := harness.StartBrokers(t, s, 3, cfg)
 			time.Sleep(10 * time.Second)

@@ -23,7 +23,7 @@ import (
 
 // TestSeriesThroughChangesOfClocks: a series has a cron expression in a zone whose local time goes back by an hour, and
 // five weeks later forward. Of two instances, one is killed at a random moment: during a firing, shortly before or
-// after it, or between two firings. Either the instances share the lanes, and the other instance takes over; or each
+// after it, or between two firings. Either one stands by, and takes over; or each
 // instance owns all lanes. The target's stream stores each occurrence of the table once, and no occurrence early. The
 // instances run only around the times of the table, including those that the local time skips.
 func TestSeriesThroughChangesOfClocks(t *testing.T) {
@@ -36,8 +36,8 @@ func TestSeriesThroughChangesOfClocks(t *testing.T) {
 			natstest.DropTimers()
 			synctest.Test(t, func(t *testing.T) {
 				cfg := harness.TimerConfig(t)
-				if cfg.MaxOwners = 2; seed%2 == 1 {
-					cfg.MaxOwners, cfg.Leaser = 0, lease.Static{}
+				if cfg.Leaser = harness.Together; seed%2 == 1 {
+					cfg.Leaser = lease.Static{}
 				}
 				throughChangesOfClocks(t, dir, cfg, rand.New(rand.NewPCG(seed, 2)))
 			})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -202,16 +202,16 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 		c, in, start, g := setHourly(t, s)
 		time.Sleep(10 * time.Minute)
 		paused := c.Do(harness.NewChange(timer.Pause, "k", 0))
-		for name, set := range map[string]func(*store.Change){
-			"later":   func(w *store.Change) { w.By = 5 * time.Minute },
-			"earlier": func(w *store.Change) { w.By = -5 * time.Minute },
-			"for":     func(w *store.Change) { w.For = "10m" },
-			"until":   func(w *store.Change) { w.Until = time.Now().Add(time.Minute) },
+		for name, set := range map[string]func(*change.Change){
+			"later":   func(w *change.Change) { w.By = 5 * time.Minute },
+			"earlier": func(w *change.Change) { w.By = -5 * time.Minute },
+			"for":     func(w *change.Change) { w.For = "10m" },
+			"until":   func(w *change.Change) { w.Until = time.Now().Add(time.Minute) },
 		} {
 			w := harness.NewChange(timer.Move, "k", 0)
 			set(&w)
 			a, err := c.Timers.Do(t.Context(), w)
-			if refused := (*store.Refusal)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Sentence, "resume") {
+			if refused := (*change.Error)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Sentence, "resume") {
 				t.Errorf("the move %s returns %+v, %v", name, a, err)
 			}
 			time.Sleep(15 * time.Minute)

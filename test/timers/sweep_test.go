@@ -84,7 +84,7 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
 		c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "30m")
-		c.Publish("delaytimer.c.orders.x", "c", "Delay-For", "3h")
+		c.Publish("delaytimer.c.orders.x", "c", "Delay-For", "90m")
 		time.Sleep(time.Minute)
 		b.Stop()
 		c.Purge("DELAY_10m")
@@ -94,7 +94,7 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 		b.Replace()
 		time.Sleep(time.Second)
 		harness.CheckBodies(t, in.Arrivals(), "a b")
-		time.Sleep(3 * time.Hour)
+		time.Sleep(40 * time.Minute)
 		harness.CheckBodies(t, in.Arrivals(), "a b c")
 		c.CheckNoTimers()
 	})
@@ -248,7 +248,7 @@ func TestTimersStreamRecreated(t *testing.T) {
 		for i := range 10 {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "15m")
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(30 * time.Minute)
 		harness.CheckBodies(t, in.Arrivals(), "0 1 2 3 4 5 6 7 8 9")
 		c.CheckNoTimers()
 	})

@@ -25,17 +25,17 @@ type Fake struct {
 	now      time.Time
 	streams  map[string]*stream
 	timers   map[string]storedEntry // by subject
-	extras   map[extraDelivery]bool // the calls of Client.Fire that have added a delivery to a series
-	requests []Request              // in the order of acceptance
-	pending  []Request              // sorted by due time, then by acceptance
+	requests []Publication          // in the order of acceptance
+	pending  []Publication          // sorted by due time, then by acceptance
 	letters  []Letter
 	handlers []handler
 	failure  error // see Fail
+	refusals []refusal
 }
 
-// A Request is a message for a target. The client published it, or the fake wrote it, such as the next round of a
+// A Publication is a message for a target. The client published it, or the fake wrote it, such as the next round of a
 // series.
-type Request struct {
+type Publication struct {
 	Stream   string
 	Sequence uint64
 	Subject  string
@@ -71,7 +71,6 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
 	f := &Fake{
 		now: now, streams: make(map[string]*stream), timers: make(map[string]storedEntry),
-		extras: make(map[extraDelivery]bool),
 	}
 	c, err := client.NewOn(store{f}, cfg)
 	if err != nil {
@@ -86,7 +85,8 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	}
 	attempts := cmp.Or(cfg.Attempts, client.DefaultAttempts)
 	f.client, f.policy = c, message.Policy{
-		Names: names, Targets: cfg.Targets, MaxDelay: cmp.Or(cfg.MaxDelay, client.DefaultMaxDelay),
+		Names: names, Keys: message.NewKeys([]string{"the secret of the fake broker"}), Targets: cfg.Targets,
+		MaxDelay: cmp.Or(cfg.MaxDelay, client.DefaultMaxDelay),
 		Attempts: func(string) int { return attempts },
 	}
 	return f
@@ -161,14 +161,14 @@ func (f *Fake) Fail(err error) {
 
 // Requests returns the messages that the client published, in the order of acceptance, without cancels and bad
 // requests.
-func (f *Fake) Requests() []Request {
+func (f *Fake) Requests() []Publication {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
 }
 
 // Pending returns the undelivered messages, in the order of their delivery.
-func (f *Fake) Pending() []Request {
+func (f *Fake) Pending() []Publication {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.pending)

@@ -119,23 +119,28 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 	f.requests = append(f.requests, f.addPending(in, parsed))
 }
 
-func (f *Fake) addPending(in message.Incoming, parsed entry.Pending) Request {
+func (f *Fake) addPending(in message.Incoming, parsed entry.Pending) Publication {
 	if latest := f.timers[in.Subject].runStart.Add(parsed.MaxWait); parsed.MaxWait > 0 && latest.Before(parsed.Due) {
 		parsed.Due = latest
 	}
-	r := Request{
+	r := Publication{
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: parsed.ID, Target: parsed.Target,
 		Due:    parsed.NextAttempt(), // later than parsed.Due for an overdue round of a series
 		Header: nats.Header(in.Header), Body: in.Data, parsed: parsed,
 	}
-	index, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
+	f.insert(r)
+	return r
+}
+
+// insert makes a message pending.
+func (f *Fake) insert(r Publication) {
+	index, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Publication) int {
 		if a.Due.After(b.Due) {
 			return 1
 		}
 		return -1 // r sorts after requests with the same due time
 	})
 	f.pending = slices.Insert(f.pending, index, r)
-	return r
 }
 
 // streamOf returns the stream that listens on a subject, and its maximum message size in bytes.

@@ -6,11 +6,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/client"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 )
@@ -51,7 +52,9 @@ func (f *Fake) setLast(in message.Incoming) entry.Entry {
 	messages := f.stream(in.Stream).messages
 	delete(messages, f.timers[in.Subject].Sequence)
 	messages[in.Sequence] = in
-	f.pending = slices.DeleteFunc(f.pending, func(r Request) bool { return r.Subject == in.Subject })
+	f.pending = slices.DeleteFunc(f.pending, func(r Publication) bool {
+		return r.Subject == in.Subject && r.parsed.Attempts == 0
+	})
 	e, stored := entry.Parse(f.policy, in), storedEntry{Incoming: in}
 	if e.Kind == entry.Cancel {
 		stored.removalTime = f.now.Add(timerHistory)
@@ -66,30 +69,41 @@ func (f *Fake) setLast(in message.Incoming) entry.Entry {
 	return e
 }
 
-// fire stores the result of a due timer: the end of the timer, or the next round. It returns false for a missed round
-// that does not fire, and otherwise true. For a message without a timer, fire stores nothing.
-func (f *Fake) fire(r Request) bool {
-	if _, ok := f.timers[r.Subject]; !ok {
-		return true
+// fire reports whether the target gets a due message. It does not get a missed round that does not fire, or a message
+// that it refuses. For a timer whose firing is not stored yet, fire stores the result: the end of the timer, or the
+// next round.
+func (f *Fake) fire(r Publication) (delivered bool) {
+	if _, ok := f.timers[r.Subject]; !ok || r.parsed.Attempts > 0 {
+		_, delivered = f.attempt(r)
+		return delivered
 	}
-	fires, outcome := true, entry.Delivered
+	fires, outcome := true, entry.Missed
 	if r.parsed.Series != nil {
 		series, round := r.parsed.Round()
 		d := r.parsed.Series.Table.Decide(series, round, f.now)
+		fires = d.Fire
 		if d.Next.Number > 0 {
 			f.nextRound(r, d)
-			return d.Fire
-		}
-		if fires = d.Fire; !fires {
-			outcome = entry.Missed
+			if fires {
+				_, delivered = f.attempt(r)
+			}
+			return delivered
 		}
 	}
-	in := f.newMessage(r.Stream, r.Subject, r.parsed.OverHeader(r.Sequence, r.Sequence, outcome), nil)
-	f.timers[r.Subject] = storedEntry{Incoming: in, removalTime: f.now.Add(timerHistory)}
-	return fires
+	if fires {
+		outcome, delivered = f.attempt(r)
+	}
+	h, history := r.parsed.OverHeader(r.Sequence, r.Sequence, outcome), timerHistory
+	if entry.IsExtra(f.policy.Names, r.Subject) {
+		history = entry.ExtraTime
+	}
+	f.policy.Keys.SealMessage(r.Subject, h, nil)
+	in := f.newMessage(r.Stream, r.Subject, h, nil)
+	f.timers[r.Subject] = storedEntry{Incoming: in, removalTime: f.now.Add(history)}
+	return delivered
 }
 
-func (f *Fake) nextRound(r Request, d timetable.Decision) {
+func (f *Fake) nextRound(r Publication, d timetable.Decision) {
 	next := entry.Next{
 		Round: d.Next, Wait: d.Wait, Table: r.parsed.Series.Table, First: r.parsed.Series.First, Token: r.parsed.Token,
 	}
@@ -99,9 +113,15 @@ func (f *Fake) nextRound(r Request, d timetable.Decision) {
 	f.replace(r.Stream, r.Subject, r.parsed.RoundHeader(r.Sequence, next), r.Body)
 }
 
-// replace stores an entry that the broker would write, such as the next round of a series, as the last entry of a
-// subject.
+// replace seals and stores an entry that the broker would write, such as the next round of a series, as the last entry
+// of a subject.
 func (f *Fake) replace(stream, subject string, header message.Header, body []byte) {
+	f.policy.Keys.SealMessage(subject, header, body)
+	f.store(stream, subject, header, body)
+}
+
+// store stores an entry as the last one of its subject.
+func (f *Fake) store(stream, subject string, header message.Header, body []byte) {
 	in := f.newMessage(stream, subject, header, body)
 	if e := f.setLast(in); e.Kind == entry.Set && e.Problem == nil {
 		f.addPending(in, e.Pending)
@@ -110,12 +130,39 @@ func (f *Fake) replace(stream, subject string, header message.Header, body []byt
 
 func (s store) MaxPayload() int64 { return maxPayload }
 
-// ReadLast reads the last entry of a timer.
-func (s store) ReadLast(_ context.Context, _, subject string) (message.Incoming, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e, ok := s.lastEntry(subject); ok {
+// reader implements change.Reader. Of each timer, it has the last entry.
+type reader struct{ *Fake }
+
+func (s store) Reader(string) change.Reader { return reader(s) }
+
+func (r reader) Last(ctx context.Context, subject string) (message.Incoming, error) {
+	return r.Next(ctx, subject, 0)
+}
+
+func (r reader) Next(_ context.Context, subject string, from uint64) (message.Incoming, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.lastEntry(subject); ok && e.Sequence >= from {
 		return e.Incoming, nil
 	}
-	return message.Incoming{}, client.ErrGone
+	return message.Incoming{}, jetstream.ErrMsgNotFound
+}
+
+func (r reader) End(context.Context) (change.End, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.stream(r.policy.Names.TimersStream()).lastSequence
+	return change.End{LastSeq: last, ServerTime: r.now, Quorate: true}, nil
+}
+
+// publishEntry stores an entry that the broker publishes at a client's request.
+func (s store) publishEntry(_ context.Context, m *nats.Msg) jsapi.Reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.checkExpected(m.Subject, message.Header(m.Header)) != nil {
+		return jsapi.Reply{Ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}
+	}
+	name := s.policy.Names.TimersStream()
+	s.store(name, m.Subject, message.Header(m.Header), m.Data)
+	return jsapi.Reply{Ack: jsapi.Ack{Stream: name, Sequence: s.stream(name).lastSequence}}
 }

@@ -13,29 +13,32 @@ const (
 	coarseSteps = 288
 )
 
-// Counts has an instance's counters since its start, and its number of pending messages.
+// Counts has the counters of the active instance since its start, and its number of pending messages.
 type Counts struct {
 	Delivered, Refused uint64
 	Late               []uint64 // deliveries by bucket of lateness; each delivery counts in one bucket
 	Pending            uint64   // current number
 }
 
-// Book is the history of one instance. It is safe for concurrent use. The zero Book is empty and ready to use.
+// Book is the history of the fleet. It is safe for concurrent use. The zero Book is empty and ready to use.
 type Book struct {
 	mu         sync.Mutex // guards the fields below
 	lastCounts Counts
+	counted    bool // lastCounts is set
 	hour       ring
 	day        ring
 }
 
-// Add records the current counts. The caller calls it at the end of each step of ten seconds. The first call only sets
-// the starting values.
-func (b *Book) Add(now time.Time, c Counts) {
+// Add records the current counts of this instance, if it is active. The caller calls it at the end of each step of ten
+// seconds. The first call only sets the starting values.
+func (b *Book) Add(now time.Time, active bool, c Counts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.hour.steps == nil {
+	first := !b.counted
+	b.init()
+	b.counted = true
+	if first || !active {
 		b.lastCounts = c
-		b.hour, b.day = newRing(FineStep, fineSteps), newRing(coarseStep, coarseSteps)
 		return
 	}
 	s := step{
@@ -52,6 +55,22 @@ func (b *Book) Add(now time.Time, c Counts) {
 	middle := now.Add(-FineStep / 2) // lies in the ended step, even if the call is slightly late or early
 	b.hour.add(middle, s)
 	b.day.add(middle, s)
+}
+
+func (b *Book) init() {
+	if b.hour.steps == nil {
+		b.hour, b.day = newRing(FineStep, fineSteps), newRing(coarseStep, coarseSteps)
+	}
+}
+
+// Merge records the steps of another instance's history of the last hour and of the last day. A step that both know
+// keeps the higher counts: a step of the day grows for five minutes.
+func (b *Book) Merge(hour, day Series) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.init()
+	b.hour.merge(hour)
+	b.day.merge(day)
 }
 
 // increase returns the increase of a counter. A counter that has fallen began again at zero, in another broker with the
@@ -99,6 +118,27 @@ func (r *ring) add(t time.Time, s step) {
 	sum.pending = s.pending
 	for i, n := range s.lateness {
 		sum.lateness[i] += n
+	}
+}
+
+func (r *ring) merge(other Series) {
+	length := int64(r.length / time.Second)
+	n := min(len(other.Delivered), len(other.Refused), len(other.Pending), len(other.Late), len(r.steps))
+	if int64(other.Step) != length || other.From%length != 0 {
+		return
+	}
+	for i := range n {
+		if other.Delivered[i] == Unknown {
+			continue
+		}
+		s := step{
+			number: other.From/length + int64(i), delivered: uint64(other.Delivered[i]), refused: uint64(other.Refused[i]),
+			pending: uint64(other.Pending[i]), lateness: slices.Clone(other.Late[i]),
+		}
+		known := &r.steps[s.number%int64(len(r.steps))]
+		if known.number < s.number || known.number == s.number && known.delivered+known.refused <= s.delivered+s.refused {
+			*known = s
+		}
 	}
 }
 

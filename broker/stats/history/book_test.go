@@ -1,6 +1,7 @@
 package history
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ var (
 // addSteps adds steps with the same number of deliveries, beginning at from. Every tenth delivery is 5 ms late.
 func addSteps(b *Book, from time.Time, steps int, each uint64) {
 	c := b.lastCounts
-	b.Add(from, c)
+	b.Add(from, true, c)
 	for i := range steps {
 		late := slices.Clone(c.Late)
 		if late == nil {
@@ -23,7 +24,7 @@ func addSteps(b *Book, from time.Time, steps int, each uint64) {
 		late[0] += each - each/10
 		late[1] += each / 10
 		c = Counts{Delivered: c.Delivered + each, Refused: c.Refused + 1, Late: late, Pending: uint64(i)}
-		b.Add(from.Add(time.Duration(i+1)*FineStep).Add(30*time.Millisecond), c)
+		b.Add(from.Add(time.Duration(i+1)*FineStep).Add(30*time.Millisecond), true, c)
 	}
 }
 
@@ -80,34 +81,38 @@ func TestBookShowsGaps(t *testing.T) {
 func TestBookAfterRestart(t *testing.T) {
 	var b Book
 	addSteps(&b, noon, 10, 100)
-	b.Add(noon.Add(11*FineStep), Counts{Delivered: 7, Late: make([]uint64, len(bounds)+1)})
+	b.Add(noon.Add(11*FineStep), true, Counts{Delivered: 7, Late: make([]uint64, len(bounds)+1)})
 	s := b.Hour(noon.Add(11 * FineStep))
 	if got := s.Delivered[len(s.Delivered)-2:]; !slices.Equal(got, []int64{100, 7}) {
 		t.Errorf("got %v, want 100 and 7", got)
 	}
 }
 
-func TestSeriesAdd(t *testing.T) {
-	var one, other Book
-	addSteps(&one, noon, 10, 100)
-	addSteps(&other, noon.Add(5*FineStep), 10, 40)
-	now := noon.Add(15 * FineStep)
-	s := one.Hour(now)
-	s.Add(other.Hour(now))
-	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // ignored: slices of different lengths
-	s.Add(Series{Step: 7, From: s.From, Delivered: make([]int64, 400)})    // ignored: another step length
-	s.Add(Series{Step: 10, From: s.From + 3, Delivered: []int64{1, 2, 3}}) // ignored: steps that are not aligned
-	huge := Series{
-		Step: 10, From: now.Add(-FineStep).Unix(), Delivered: []int64{1 << 62}, Refused: []int64{-5}, Pending: []int64{0},
-		Late: [][]uint64{make([]uint64, 1000)},
+// TestBookMerges: a stand-by has the steps of the active instance, and adds none. After it has taken over, it continues
+// the history, and its counts begin at the take-over.
+func TestBookMerges(t *testing.T) {
+	var active, standBy Book
+	addSteps(&active, noon, 10, 100)
+	now := noon.Add(10 * FineStep)
+	standBy.Add(now, false, Counts{Delivered: 1000})
+	for range 2 { // the second merge changes nothing
+		standBy.Merge(active.Hour(now), active.Day(now))
+		standBy.Merge(Series{}, Series{Step: 7, Delivered: []int64{1}, Refused: []int64{1}, Pending: []int64{1}})
 	}
-	s.Add(huge)
-	want := []int64{100, 100, 100, 100, 100, 140, 140, 140, 140, 140, 40, 40, 40, 40, 40}
-	if got := s.Delivered[len(s.Delivered)-15:]; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	if got, want := standBy.Hour(now), active.Hour(now); !reflect.DeepEqual(got, want) {
+		t.Errorf("the hour is %v, want %v", got, want)
 	}
-	if got := len(s.Late[len(s.Late)-1]); got > maxBuckets {
-		t.Errorf("a step has %d buckets after a forged report, want at most %d", got, maxBuckets)
+	if got, want := standBy.Day(now), active.Day(now); !reflect.DeepEqual(got, want) {
+		t.Errorf("the day is %v, want %v", got, want)
+	}
+	standBy.Add(now.Add(FineStep), true, Counts{Delivered: 1040})
+	standBy.Merge(active.Hour(now), active.Day(now)) // the older figures of the predecessor
+	s, day := standBy.Hour(now.Add(FineStep)), standBy.Day(now.Add(FineStep))
+	if got := s.Delivered[len(s.Delivered)-3:]; !slices.Equal(got, []int64{100, 100, 40}) {
+		t.Errorf("after the take-over: got %v, want 100, 100, 40", got)
+	}
+	if got := day.Delivered[len(day.Delivered)-1]; got != 1040 {
+		t.Errorf("the current step of the day has %d, want 1040", got)
 	}
 }
 

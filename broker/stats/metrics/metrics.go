@@ -66,6 +66,8 @@ var (
 		"Overdue timers that only the sweep of their stream found: a level was purged, or lost messages.")
 	missedRounds = desc("rounds_missed_total",
 		"Missed rounds (of recurring timers) that will not fire. Consecutive missed rounds count as 100 at most.")
+	pausedSeries = desc("series_paused_total",
+		"Series (recurring timers) that the broker paused after dead letters in a row, by Delay-Pause-After.")
 	earlyChecks = desc("early_checks_total",
 		"Readings of a leader's clock that could prove an early delivery. Most commits make a reading.")
 	journalStored  = desc("journal_records_total", "Records of deliveries and dead letters that the journal has stored.")
@@ -112,6 +114,9 @@ var lanes = []laneMetric{
 		func(l stats.LaneStatus) float64 { return boolValue(l.Live) }),
 	gauge("in_doubt", "1 if the lane's ownership is uncertain. Nothing is delivered from it meanwhile.",
 		func(l stats.LaneStatus) float64 { return boolValue(l.InDoubt) }),
+	newLaneMetric(prometheus.GaugeValue, "unworked_seconds",
+		"Time for which the active instance has had no loop that works the lane; 0 if it has one.",
+		func(l stats.LaneStatus) (float64, bool) { return l.Unworked.Seconds(), l.Owned || l.Unworked > 0 }),
 	gauge("pending_messages", "Messages not yet moved or delivered.",
 		func(l stats.LaneStatus) float64 { return float64(l.Pending) }),
 	gauge("overdue_seconds",
@@ -206,6 +211,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(earlyDeliveries, prometheus.CounterValue, float64(s.EarlyReadings))
 	send(sweptTimers, prometheus.CounterValue, float64(s.SweptTimers))
 	send(missedRounds, prometheus.CounterValue, float64(s.MissedRounds))
+	send(pausedSeries, prometheus.CounterValue, float64(s.PausedSeries))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
 	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
 	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))

@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/config"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/streams"
 )
@@ -49,17 +48,25 @@ func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec
 	case versionErr != nil:
 		return nil, versionErr
 	case maxPayload < minPayload:
-		return nil, fmt.Errorf("%w: the server's max_payload is %d: want at least %d, of which the broker reserves %d",
-			config.ErrConfig, maxPayload, minPayload, intakeReserve)
+		return nil, Unfit(Fit(nil, nil, Allowed{MaxPayload: maxPayload, Subscriptions: true}))
 	}
 	replicas, mayReduce := b.copies()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	provisioner := b.Provisioner(b.js)
 	provisioner.NeedLeaders = needLeaders
+	if needLeaders && b.cfg.Provision {
+		provisioner.Check = func(found []streams.Spec, all map[string]*jetstream.StreamInfo) error {
+			return b.checkFit(ctx, b.specs(maxPayload, replicas), found, all)
+		}
+	}
 	var infos map[string]*jetstream.StreamInfo
 	provisioner.OnSuccess = func(m map[string]*jetstream.StreamInfo) { infos = m }
 	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
+	if errors.Is(err, ErrFit) {
+		return nil, err
+	}
+	provisioner.Check = nil
 	if mayReduce && tooFewServers(err) {
 		b.log.Warn("JetStream runs on too few servers for three copies of a stream: creating streams with one copy. "+
 			"Set DELAY_STREAM_REPLICAS to change this", "err", err)
@@ -87,6 +94,29 @@ func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec
 			"stream", d.Stream, "what", d.Difference)
 	}
 	return b.selectLanes(found), nil
+}
+
+// checkFit returns an ErrFit if the streams that must be created do not fit. If a stream of the broker exists, messages
+// may wait, so the streams without which the broker can run do not stop its start: see provisionRequired.
+func (b *Builder) checkFit(
+	ctx context.Context, want, found []streams.Spec, all map[string]*jetstream.StreamInfo,
+) error {
+	optional := map[streams.Kind]bool{streams.Timers: b.cfg.TimersOptional}
+	if len(found) > 0 {
+		optional = map[streams.Kind]bool{
+			streams.Timers: b.cfg.TimersOptional, streams.Owners: true, streams.Paused: true, streams.Journal: true,
+		}
+	}
+	want = slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return optional[s.Kind] })
+	var account *jetstream.AccountInfo
+	if slices.ContainsFunc(want, func(s streams.Spec) bool { return all[s.Stream] == nil }) {
+		// A start that creates nothing does not ask for the account's limits. Without the right to ask, each start would wait
+		// for the answer, and the server refuses the first stream that does not fit.
+		ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
+		defer cancel()
+		account, _ = b.js.AccountInfo(ctx)
+	}
+	return Unfit(Needs(ctx, jsapi.Client{Conn: b.conn, API: b.cfg.APIPrefix}, account, want, all, true))
 }
 
 // useUnchanged uses the existing streams for a user who may not create or change them. Refused is the permission error.
@@ -122,9 +152,9 @@ func (b *Builder) optionalStreams(err error) []optionalStream {
 	add := func(kind streams.Kind, level slog.Level, message string) {
 		all = append(all, optionalStream{kind, level, message})
 	}
-	if b.cfg.MaxOwners > 0 && errors.Is(err, streams.ErrMissingStreams) {
-		add(streams.Owners, slog.LevelError, "the stream with which instances share the lanes is "+
-			"missing; continuing without it, so lanes change owners more slowly. Create it with delaybroker provision")
+	if b.cfg.Leaser == nil && errors.Is(err, streams.ErrMissingStreams) {
+		add(streams.Owners, slog.LevelError, "the stream with which instances agree on the active one is "+
+			"missing; continuing without it, so a stand-by takes over more slowly. Create it with delaybroker provision")
 	}
 	add(streams.Paused, slog.LevelError, "no target can be paused, because the stream of paused "+
 		"messages cannot be created or used; continuing without it. Create it with delaybroker provision")
@@ -168,12 +198,19 @@ func (b *Builder) provisionRequired(
 	return found, drift, nil
 }
 
-// warnOfStranded warns of messages that no broker reads, in streams of another prefix.
+// warnOfStranded warns of messages that no broker reads, in streams of another prefix, and of copies of streams.
 func (b *Builder) warnOfStranded(infos map[string]*jetstream.StreamInfo) {
 	for _, s := range streams.FindStranded(b.cfg.Prefix, infos) {
 		b.log.Warn("messages of another prefix wait, and no broker reads them: "+
 			"run a broker with that prefix until its streams are empty", "prefix", s.Prefix, "messages", s.Messages,
 			"streams", len(s.Streams), "such_as", s.Streams[0])
+	}
+	for _, name := range streams.Copies(infos) {
+		b.log.Warn(
+			"a stream is a copy of one of a broker's streams; no broker reads it: "+streams.CopyAdvice(name),
+			"stream",
+			name,
+		)
 	}
 }
 
@@ -186,12 +223,6 @@ func (b *Builder) selectLanes(found []streams.Spec) []streams.Spec {
 			b.log.Error("the marks of a stream cannot be read, so no broker serves the stream: "+
 				"correct them with nats stream edit and restart", "stream", s.Stream, "err", s.MarksErr)
 		case s.Kind == streams.Dead, s.Kind == streams.Owners, s.Kind == streams.Journal:
-		case !s.Kind.IsLane():
-			b.log.Error("this broker does not know the kind of a stream, and does not serve it",
-				"stream", s.Stream, "kind", s.Kind)
-		case s.Format > streams.Format:
-			b.log.Error("a newer broker made this stream; this broker does not serve it",
-				"stream", s.Stream, "format", s.Format)
 		default:
 			lanes = append(lanes, s)
 		}
@@ -227,7 +258,7 @@ func (b *Builder) create(ctx context.Context, kind streams.Kind) error {
 	defer cancel()
 	try := func(replicas int) error {
 		spec, _ := streams.SpecOfKind(b.specs(b.conn.MaxPayload(), replicas), kind)
-		_, err := b.js.CreateStream(ctx, b.keys.Mark(spec).Config())
+		_, err := b.js.CreateStream(ctx, b.keys.mark(spec).Config())
 		return err
 	}
 	replicas, mayReduce := b.copies()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,53 +19,42 @@ const keysInterval = 10 * time.Second
 // streams. It is safe for concurrent use.
 type Keyring struct {
 	Policy     message.Policy // parses messages, and holds the keys
-	subject    string         // the filter of the subjects on which messages are sealed
 	configured []string       // the configured secrets; if there is one, the keyring does not read the streams
 	log        *slog.Logger
 	find       func(context.Context) ([]streams.Spec, error) // finds the streams that keep secrets
 	wg         sync.WaitGroup                                // running reads of these streams
 
-	mu          sync.Mutex    // guards the fields below
-	marks       streams.Seals // for the metadata of a new stream
-	lastAttempt time.Time     // local time at which the last read began
-	lastRead    time.Time     // local time at which the last successful read began
-	reading     bool          // a read is running
-	warned      bool          // Learn has run, and has warned if there was a reason
+	mu          sync.Mutex // guards the fields below
+	secret      string     // for the metadata of a new stream
+	lastAttempt time.Time  // local time at which the last read began
+	lastRead    time.Time  // local time at which the last successful read began
+	reading     bool       // a read is running
 }
 
-// Learn records the secrets of the streams, and their start of sealing. Configured secrets replace the secrets of the
-// streams.
-func (k *Keyring) Learn(found []streams.Spec) error {
-	secrets, start := streams.Secrets(found)
-	marks := streams.Seals{SealStart: start}
-	switch {
-	case len(k.configured) > 0:
-		secrets = k.configured
-	case len(secrets) > 0:
-		marks.Secret = secrets[0]
-	case !start.IsZero():
-		return fmt.Errorf("%w: all messages are sealed since %s: set the secret of the other brokers (DELAY_SECRET)",
-			ErrSecret, start.Format(time.RFC3339))
+// learn records the secrets of the streams. Configured secrets replace them.
+func (k *Keyring) learn(found []streams.Spec) error {
+	if len(k.configured) > 0 {
+		return nil
 	}
-	k.Policy.Keys.Replace(secrets, start)
+	if streams.SecretElsewhere(found) {
+		return fmt.Errorf("%w: the streams keep none: set the secret of the other brokers (DELAY_SECRET)", ErrSecret)
+	}
+	secrets := streams.Secrets(found)
+	if len(secrets) == 0 {
+		return nil
+	}
+	k.Policy.Keys.Replace(secrets)
 	k.mu.Lock()
-	k.marks = marks
-	warn := !k.warned && (len(secrets) == 0 || start.IsZero())
-	k.warned = true
-	k.mu.Unlock()
-	if warn {
-		k.log.Warn("messages between lanes need no seal, so a client that can publish there can forge them; "+
-			"run delaybroker provision once",
-			"subject", k.subject, "keys", len(secrets), "sealed", start)
-	}
+	defer k.mu.Unlock()
+	k.secret = secrets[0]
 	return nil
 }
 
-// Mark returns a stream's specification with the marks of seals.
-func (k *Keyring) Mark(s streams.Spec) streams.Spec {
+// mark returns a stream's specification with the secret for its metadata.
+func (k *Keyring) mark(s streams.Spec) streams.Spec {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.Seals = k.marks
+	s.Secret = k.secret
 	return s
 }
 
@@ -97,7 +85,7 @@ func (k *Keyring) readSecrets() {
 	defer cancel()
 	found, err := k.find(ctx)
 	if err == nil {
-		err = k.Learn(found)
+		err = k.learn(found)
 	}
 	k.mu.Lock()
 	k.reading = false
@@ -118,10 +106,8 @@ func (k *Keyring) Recognizes(sent message.Header, found jsapi.Message) bool {
 	if err != nil || !k.Policy.Names.BrokerOnly(found.Subject) {
 		return false
 	}
-	for _, name := range []string{message.HeaderID, message.HeaderHop} {
-		if !slices.Equal(header[name], sent[name]) {
-			return false
-		}
+	if message.ClaimOf(header) != message.ClaimOf(sent) {
+		return false
 	}
-	return k.Policy.Keys.DoubtMessage(found.Incoming("")) == nil
+	return k.Policy.Keys.Doubt(found.Incoming("")) == nil
 }

@@ -28,7 +28,7 @@ func StreamsOf(cfg config.Config) (Streams, error) {
 	if err != nil {
 		return Streams{}, err
 	}
-	keys := &Keyring{Policy: cfg.Policy(names), subject: names.SysFilter(), configured: cfg.Secrets, log: cfg.Log}
+	keys := &Keyring{Policy: cfg.Policy(names), configured: cfg.Secrets, log: cfg.Log}
 	lanes, err := config.RetryLanes(cfg.RetryRules, cfg.RetryLadder)
 	if err != nil {
 		return Streams{}, err
@@ -70,7 +70,7 @@ func (s Streams) ReadKeys(ctx context.Context, js streams.Streams) error {
 }
 
 // Learn is like ReadKeys, with streams that the caller has already found.
-func (s Streams) Learn(found []streams.Spec) error { return s.keys.Learn(found) }
+func (s Streams) Learn(found []streams.Spec) error { return s.keys.learn(found) }
 
 // Policy returns the policy that parses the streams' messages. Before ReadKeys or Learn it has only the configured
 // secrets.

@@ -50,6 +50,9 @@ func TestTooFewServers(t *testing.T) {
 		{jsapi.CodeNoPeers, "no suitable peers for placement", true},
 		{jsapi.CodeNoPeers, "no suitable peers for placement, peer offline", false},
 		{jsapi.CodeNoPeers, "no suitable peers for placement, insufficient storage", false},
+		{jsapi.CodeNoPeers, "no suitable peers for placement, server tag not unique", false},
+		{jsapi.CodeNoPeers, "no suitable peers for placement, miscellaneous issue", false}, // max_ha_assets
+		{jsapi.CodeNoPeers, "no suitable peers for placement, tags not matched ['ssd']", false},
 		{10052, "subjects overlap with an existing stream", false},
 	} {
 		err := &jetstream.APIError{Code: 400, ErrorCode: c.code, Description: c.description}

@@ -32,7 +32,7 @@ const timersDuplicates = 100 * time.Millisecond
 func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	spec := func(kind streams.Kind, stream string, subjects ...string) streams.Spec {
 		return streams.Spec{
-			Kind: kind, Stream: stream, Subjects: subjects, Prefix: s.cfg.Prefix, Format: streams.Format,
+			Kind: kind, Stream: stream, Subjects: subjects, Prefix: s.cfg.Prefix,
 			Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
 		}
 	}
@@ -52,7 +52,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	if s.cfg.Timers && !s.cfg.TimersOptional {
 		specs = append(specs, timers)
 	}
-	if s.cfg.MaxOwners > 0 {
+	if s.cfg.Leaser == nil {
 		specs = append(specs, spec(streams.Owners, n.OwnersStream(), n.OwnersFilter()))
 	}
 	if s.cfg.Journal > 0 {
@@ -66,6 +66,40 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	specs = append(specs, paused) // after the required streams, which then exist even if JetStream runs out of room
 	if s.cfg.Timers && s.cfg.TimersOptional {
 		specs = append(specs, timers)
+	}
+	return s.divide(specs)
+}
+
+const (
+	// ownersBytes is the part of DELAY_STORAGE of the stream of owners, which has a few small messages.
+	ownersBytes = 1 << 20
+	// minPart is the smallest part of a stream, in bytes.
+	minPart = 2 << 20
+)
+
+// divide gives each stream its part of DELAY_STORAGE: the streams in which clients' messages wait for their time get
+// twice as much as the others.
+func (s Streams) divide(specs []streams.Spec) []streams.Spec {
+	if s.cfg.Storage == 0 {
+		return specs
+	}
+	weight := func(k streams.Kind) int64 {
+		switch k {
+		case streams.Owners:
+			return 0
+		case streams.Level, streams.Intake, streams.Timers:
+			return 2
+		}
+		return 1
+	}
+	total := int64(0)
+	for _, spec := range specs {
+		total += weight(spec.Kind)
+	}
+	for i, spec := range specs {
+		if specs[i].MaxBytes = ownersBytes; spec.Kind != streams.Owners {
+			specs[i].MaxBytes = max(minPart, (s.cfg.Storage-ownersBytes)/total*weight(spec.Kind))
+		}
 	}
 	return specs
 }
@@ -97,11 +131,12 @@ func (s Streams) clientSubjects(token string) []string {
 	return subjects
 }
 
-// tooFewServers reports whether the server refused a stream because of its number of copies. The broker may connect to
-// a cluster although JetStream, behind a leaf node, runs on a single server. A lack of storage does not count, because
-// a single copy would make accepted messages less durable than the operator expects.
+// tooFewServers reports whether a stream was refused because fewer servers exist than copies. The broker may connect to
+// a cluster although JetStream, behind a leaf node, runs on a single server. The server gives any other reason in the
+// description, after a comma: a tag, a limit of assets, a lack of storage (nats-server, selectPeerError). With such a
+// reason, a single copy would be less durable than the operator expects.
 func tooFewServers(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && !isTransient(err) && (apiErr.ErrorCode == jsapi.CodeNoReplicas ||
-		apiErr.ErrorCode == jsapi.CodeNoPeers && !strings.Contains(apiErr.Description, ", insufficient storage"))
+	return ok && (apiErr.ErrorCode == jsapi.CodeNoReplicas ||
+		apiErr.ErrorCode == jsapi.CodeNoPeers && !strings.Contains(apiErr.Description, ", "))
 }

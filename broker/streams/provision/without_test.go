@@ -30,7 +30,7 @@ func TestWithoutSomeStreams(t *testing.T) {
 		start := func(create bool) ([]string, error) {
 			log.Reset()
 			wanted, err := StreamsOf(config.Config{
-				Ladder: ladder, Journal: time.Hour, MaxOwners: 3, Timers: true, TimersOptional: true, Provision: create,
+				Ladder: ladder, Journal: time.Hour, Timers: true, TimersOptional: true, Provision: create,
 				Log: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			if err != nil {
@@ -49,7 +49,7 @@ func TestWithoutSomeStreams(t *testing.T) {
 			}
 		}
 		optional := []string{"DELAY_OWNERS", "DELAY_PAUSED", "DELAY_JOURNAL", "DELAY_TIMERS"}
-		losses := []string{"share the lanes", "no target can be paused", "no deliveries are recorded",
+		losses := []string{"agree on the active one", "no target can be paused", "no deliveries are recorded",
 			"no named timer can be set"}
 		for set := range 1 << len(optional) {
 			if _, err := start(true); err != nil {

@@ -180,7 +180,7 @@ func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
 		Subject: message.EscapeSubject(in.Subject), Accepted: in.At, Due: in.At, Target: target, User: s.User,
 	}
 	if e.Problem = problem; problem == nil {
-		r, f := p.ReadState(e.Request, s)
+		r, f := p.ReadState(e.Request, s, message.InLane)
 		if e.Request, e.Problem = r, f.Problem; e.Problem == nil {
 			e.Problem = p.CheckTarget(target)
 		}
@@ -197,7 +197,6 @@ func parseSealed(p message.Policy, in message.Incoming, fired bool) Entry {
 func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 	h := t.HopHeader()
 	delete(h, message.HeaderNatsMsgID)
-	message.Put(h, message.HeaderFormat, format(t.Origin()))
 	if t.Origin().Scheduler != "" { // a schedule: the subject does not contain the target
 		message.Put(h, message.HeaderTarget, t.Target)
 	}
@@ -208,25 +207,15 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 }
 
 // OverHeader returns the header of the entry that records the outcome of a generation. The stream stores the entry only
-// if last is still the sequence of the last entry. The header has no field of a series, so older brokers can parse it,
-// too.
+// if last is still the sequence of the last entry.
 func (t Pending) OverHeader(generation, last uint64, outcome Outcome) message.Header {
 	h := make(message.Header, 8)
-	message.PutCount(h, message.HeaderFormat, message.FormatTimers)
 	message.Put(h, message.HeaderOver, strconv.FormatUint(generation, 10)+" "+string(outcome))
 	message.Put(h, message.HeaderID, t.ID)
 	message.Put(h, message.HeaderWord, t.Token)
 	message.PutTime(h, message.HeaderDue, t.Due)
 	expect(h, last)
 	return h
-}
-
-// format returns the number of the format of a timer's firings and markers.
-func format(o message.Origin) string {
-	if o.Series > 0 || o.Scheduler != "" {
-		return strconv.Itoa(message.FormatSeries)
-	}
-	return strconv.Itoa(message.FormatTimers)
 }
 
 // expect makes the stream store an entry only if a generation is still the last entry.

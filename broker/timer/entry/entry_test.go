@@ -129,7 +129,7 @@ func timerSet() (*message.Keys, message.Policy, entry.Pending) {
 // firedEntry returns an entry that a broker wrote after the set, with a header and a body.
 func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incoming {
 	t.Helper()
-	k.SealMessage(timerSubject, h, []byte("body"), storedAt)
+	k.SealMessage(timerSubject, h, []byte("body"))
 	in := timerEntry(timerSubject, 9, wire(t, h))
 	in.Data = []byte("body")
 	return in
@@ -144,9 +144,6 @@ func TestMarkerHops(t *testing.T) {
 	if problem != nil || got.Key != "key" || got.Size != 42 || got.Timer(p.Names) != timerSubject ||
 		got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID || got.Hop != 1 || got.User != nil {
 		t.Errorf("the marker is parsed as %+v, %v", got, problem)
-	}
-	if format := marker.Header["Delay-Format"]; !slices.Equal(format, []string{"3"}) {
-		t.Errorf("the marker has the format %q, want 3: an older broker would deliver it", format)
 	}
 	if id := marker.Header["Nats-Msg-Id"]; slices.Equal(id, set.HopHeader()["Nats-Msg-Id"]) {
 		t.Errorf("the marker has the id %q, as the fired message: the stream would drop the second one as a duplicate", id)
@@ -250,7 +247,7 @@ func FuzzTimer(f *testing.F) {
 			t.Errorf("%q: the marker is parsed as %+v, %v", subject, got, problem)
 		}
 		fired := e.FiredHeader(7, "me")
-		k.SealMessage(subject, fired, nil, storedAt)
+		k.SealMessage(subject, fired, nil)
 		in := timerEntry(subject, 8, wire(t, fired))
 		if got := entry.Parse(p, in); got.Kind != entry.Fired || got.Problem != nil || got.Request.ID != e.Request.ID {
 			t.Errorf("%q: the firing is parsed as %+v", subject, got)

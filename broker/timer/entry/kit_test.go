@@ -30,7 +30,7 @@ func mustNames(prefix string) message.Names {
 }
 
 func keysOf(secrets ...string) *message.Keys {
-	return message.NewKeys(secrets, storedAt.Add(-time.Hour))
+	return message.NewKeys(secrets)
 }
 
 // policyOf returns the policy of a broker with keys.
@@ -72,7 +72,7 @@ func wire(t testing.TB, h message.Header) message.Header {
 func markerOf(t testing.TB, k *message.Keys, m entry.Marker, level string) message.Incoming {
 	t.Helper()
 	subject, h := policy.Names.Marker(level), m.Header()
-	k.SealMessage(subject, h, nil, storedAt)
+	k.SealMessage(subject, h, nil)
 	return message.Incoming{Stream: "DELAY_" + level, Sequence: 7, At: storedAt, Subject: subject, Header: wire(t, h)}
 }
 

@@ -1,7 +1,9 @@
 package entry
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"delaybroker/broker/message"
 )
@@ -11,6 +13,8 @@ type Marker struct {
 	message.Request
 	Key  string // the key of the timer; message.ScheduleKey for a schedule
 	Size int    // size of the timer's body, in bytes
+	// RunStart is the generation of the first set of the timer's run; zero for a timer that is not debounced.
+	RunStart uint64
 }
 
 // IsMarker reports whether a message claims to be a marker.
@@ -21,21 +25,25 @@ func IsMarker(n message.Names, in message.Incoming) bool {
 // ParseMarker parses a marker. It does not check whether the target is allowed: the worker checks that when it reads
 // the timer. If there is a problem, the marker has the fields that could be parsed.
 func ParseMarker(p message.Policy, in message.Incoming) (Marker, *message.Problem) {
-	m, problem := p.ParseHop(in)
+	m, problem := p.ParseHop(in, message.InMarker)
 	if problem != nil {
 		return Marker{Request: m.Request}, problem
 	}
 	f := m.Fields
-	marker := Marker{
-		Request: m.Request, Key: f.Text(message.HeaderTimer), Size: f.Count(message.HeaderTimerSize, message.Optional),
+	words := strings.SplitN(f.Text(message.HeaderTimer), " ", 3)
+	if len(words) < 3 {
+		words = []string{"", "", ""}
 	}
-	if marker.Key != message.ScheduleKey && CheckKey(marker.Key) != nil {
-		f.Refuse(message.HeaderTimer, message.Excerpt(marker.Key))
+	size, sizeErr := strconv.Atoi(words[0])
+	run, runErr := strconv.ParseUint(words[1], 10, 64)
+	key := words[2]
+	if sizeErr != nil || size < 0 || runErr != nil || key != message.ScheduleKey && CheckKey(key) != nil {
+		f.Refuse(message.HeaderTimer, message.Excerpt(strings.Join(words, " ")))
 	}
-	if marker.Target = f.Text(message.HeaderTarget); len(marker.Target) > message.MaxTarget {
-		f.Refuse(message.HeaderTarget, message.Excerpt(marker.Target))
+	if len(m.Request.Target) > message.MaxTarget {
+		f.Refuse(message.HeaderTarget, message.Excerpt(m.Request.Target))
 	}
-	return marker, f.Problem
+	return Marker{Request: m.Request, Key: key, Size: size, RunStart: run}, f.Problem
 }
 
 // Timer returns the subject of the marker's timer.
@@ -48,15 +56,8 @@ func (m Marker) Timer(n message.Names) string {
 
 // Header returns the header with which the marker is published into the next level.
 func (m Marker) Header() message.Header {
-	h := make(message.Header, 12)
-	m.Identify(h, m.NatsMsgID(m.Hop+1)+"/timer") // unlike the id of the fired message in the same level
-	message.Put(h, message.HeaderFormat, format(m.Origin()))
-	message.Put(h, message.HeaderSubject, m.Subject)
-	message.Put(h, message.HeaderHop, strconv.Itoa(m.Hop+1))
-	message.Put(h, message.HeaderTimer, m.Key)
-	message.Put(h, message.HeaderTarget, m.Target)
-	message.PutCount(h, message.HeaderTimerSize, m.Size)
-	message.Put(h, message.HeaderScheduler, m.Origin().Scheduler)
+	h := m.MarkerHeader()
+	message.Put(h, message.HeaderTimer, fmt.Sprint(m.Size, " ", m.RunStart, " ", m.Key))
 	return h
 }
 

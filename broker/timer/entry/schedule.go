@@ -2,6 +2,7 @@ package entry
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"delaybroker/broker/message"
@@ -34,8 +35,8 @@ func CheckSchedule(p message.Policy, subject string) *message.Problem {
 
 // ScheduleEntry returns the sealed header of a schedule's entry. The caller must not store an entry with a problem:
 // such an entry would replace a valid one. The header contains those headers of the client that the target receives,
-// and the options Delay-Deliver, Delay-Expires, Delay-Max-Attempts and Delay-Rate-Key. ScheduleEntry refuses all other
-// headers that begin with Delay-: our seal would make them valid.
+// and the headers that a schedule may have. ScheduleEntry refuses all other headers that begin with Delay-: our seal
+// would make them valid.
 func ScheduleEntry(
 	p message.Policy, s Schedule, client message.Header, body []byte, now time.Time,
 ) (message.Header, *message.Problem) {
@@ -46,12 +47,10 @@ func ScheduleEntry(
 	h := make(message.Header, len(own.User)+12)
 	maps.Copy(h, own.User)
 	for name, values := range own.Delay {
-		switch name {
-		case message.HeaderDeliver, message.HeaderExpires, message.HeaderMaxAttempts, message.HeaderRateKey:
-			h[name] = values
-		default:
+		if !slices.Contains(message.HeadersOf(message.InSchedule), name) {
 			return nil, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)
 		}
+		h[name] = values
 	}
 	if problem := own.CheckSpelling(); problem != nil {
 		return nil, problem
@@ -65,7 +64,7 @@ func ScheduleEntry(
 	}
 	s.put(h)
 	subject := p.Names.ScheduleSubject(s.Subject)
-	p.Keys.SealMessage(subject, h, body, now)
+	p.Keys.SealMessage(subject, h, body)
 	_, problem = ParseSet(p, message.Incoming{At: now, Subject: subject, Header: h, Data: body})
 	return h, problem
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // sealed reports whether an entry has a broker's seal. Without the body or the keys, sealed cannot verify the seal, and
-// returns true. Entries of any age need the seal, because older brokers sealed their entries, too.
+// returns true.
 func sealed(p message.Policy, in message.Incoming) bool {
-	return p.Keys.Trusts(in, message.TrustSealed)
+	return p.Keys.Trusts(in)
 }
 
 // maybeSealed reports whether an entry may have a broker's seal under a key that this process has not read yet.
@@ -68,7 +68,7 @@ func Reseal(p message.Policy, in message.Incoming, now time.Time) (h message.Hea
 		maps.DeleteFunc(h, func(name string, _ []string) bool { return strings.HasPrefix(name, "Nats-") })
 		expect(h, e.Generation)
 	}
-	p.Keys.SealMessage(in.Subject, h, in.Data, now)
+	p.Keys.SealMessage(in.Subject, h, in.Data)
 	resealed := Parse(p, message.Incoming{
 		Stream: in.Stream, Sequence: in.Sequence + 1, At: now, Subject: in.Subject, Header: h, Data: in.Data,
 	})

@@ -3,6 +3,8 @@ package entry
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,9 +40,13 @@ func settingsOf(w *timetable.Settings) []setting {
 
 // firstTableHeader returns the name of the first header of a time table that a message has; empty if it has none.
 func firstTableHeader(s message.Block) string {
-	return s.FirstHeader(message.HeaderEvery, message.HeaderCron, message.HeaderZone, message.HeaderJitter,
-		message.HeaderRounds, message.HeaderMissed, message.HeaderLast, message.HeaderOwner)
+	return s.FirstHeader(SeriesHeaders...)
 }
+
+// SeriesHeaders are the request headers that only a recurring timer may have.
+var SeriesHeaders = slices.DeleteFunc(message.HeadersOf(message.InSeries), func(name string) bool {
+	return slices.Contains(message.HeadersOf(message.InPlain|message.InTimer), name)
+})
 
 // recurs reports whether a message has a header of a time table.
 func recurs(s message.Block) bool { return firstTableHeader(s) != "" }
@@ -104,6 +110,50 @@ func startSeries(
 	return series, table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due, nil
 }
 
+// maxPauseAfter is the maximum of Delay-Pause-After.
+const maxPauseAfter = 1000
+
+// pauseAfter returns the Delay-Pause-After of a set, or zero if the set has none. The key of a failed round is in the
+// Delay-Subject of its message, so that header must have the whole subject.
+func pauseAfter(r message.Request, s message.Block) (int, *message.Problem) {
+	value, problem := s.Value(message.HeaderPauseAfter)
+	if problem != nil || s.Delay[message.HeaderPauseAfter] == nil {
+		return 0, problem
+	}
+	n, err := strconv.Atoi(value)
+	switch {
+	case err != nil || n < 1 || n > maxPauseAfter:
+		return 0, message.Problemf(message.BadTimer, "Delay-Pause-After %s: want a whole number from 1 to %d",
+			message.Excerpt(value), maxPauseAfter)
+	case message.UnescapeSubject(r.Subject) == "":
+		return 0, message.Problemf(message.BadTimer,
+			"Delay-Pause-After with a key and a target that are too long together: choose a shorter key")
+	}
+	return n, nil
+}
+
+// AddFailure records in the pending round that an earlier round of its series has become a dead letter. It reports
+// whether the series is to be paused. LastError is then the reason of the pause.
+func (t *Pending) AddFailure(round int, reason string) (pause bool) {
+	origin := t.Origin()
+	if origin.FailedRound != round-1 { // a round between the two did not fail
+		origin.Failures = 0
+	}
+	origin.Failures, origin.FailedRound = origin.Failures+1, round
+	if pause = origin.Failures >= origin.PauseAfter; pause {
+		t.LastError = message.Reason(fmt.Sprintf("paused after dead letters in a row (%d): %s", origin.Failures, reason))
+	}
+	t.Request = t.WithOrigin(origin)
+	return pause
+}
+
+// ClearFailures ends the row of dead letters. A letter that is counted twice does not begin another row.
+func (t *Pending) ClearFailures() {
+	origin := t.Origin()
+	origin.Failures, t.LastError = 0, ""
+	t.Request = t.WithOrigin(origin)
+}
+
 // checkExpires refuses a Delay-Expires that is not a duration: a time would be in the past for later rounds.
 func checkExpires(s message.Block) *message.Problem {
 	expires, problem := s.Value(message.HeaderExpires)
@@ -127,21 +177,6 @@ func CheckRecurring(p message.Policy, table timetable.Table, size int) *message.
 			"the body of %d bytes is stored again for each round: want at most %d for %s", size, int64(limit), table)
 	}
 	return nil
-}
-
-// Options returns the request headers that give another message the same delivery options.
-func (t Pending) Options() message.Header {
-	h := make(message.Header, 4)
-	message.Put(h, message.HeaderDeliver, string(t.Mode))
-	if message.Put(h, message.HeaderTTL, t.TTL); t.TTL != "" && t.TTL != "never" {
-		message.Put(h, message.HeaderTTL, t.TTL+"s")
-	}
-	if !t.Expires.IsZero() {
-		message.Put(h, message.HeaderExpires, levels.FormatDuration(t.Expires.Sub(t.Due)))
-	}
-	message.PutCount(h, message.HeaderMaxAttempts, t.MaxAttempts)
-	message.Put(h, message.HeaderRateKey, t.RateKey)
-	return h
 }
 
 // Summary describes the time table for people: "every 15m, round 7". The result is empty for a timer that does not

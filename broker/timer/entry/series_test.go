@@ -59,13 +59,19 @@ func TestBadSeries(t *testing.T) {
 		{[]string{"Delay-Every: 1m", "Delay-Last: soon"}, message.BadTime, "cannot be read"},
 		{[]string{"Delay-Every: 1m", "Delay-Expires: 2030-01-01T00:00:00Z"}, message.BadOption,
 			"after the due time of each round"},
+		{[]string{"Delay-Every: 1m", "Delay-Pause-After: 0"}, message.BadTimer, `Delay-Pause-After "0": want`},
+		{[]string{"Delay-Every: 1m", "Delay-Pause-After: 1001"}, message.BadTimer, "from 1 to 1000"},
+		{[]string{"Delay-Every: 1m", "Delay-Pause-After: "}, message.BadTimer, "from 1 to 1000"},
+		{[]string{"Delay-For: 1m", "Delay-Pause-After: 3"}, message.BadTimer, "without Delay-Every or Delay-Cron"},
+		{[]string{"Delay-For: 1m", "Delay-Max-Wait: 2m", "Delay-Pause-After: 3"}, message.BadTimer, "without Delay-Every"},
 		{[]string{"Delay-Every: 367d"}, message.TooFar, "DELAY_MAX_DELAY"},
 		{[]string{"Delay-Every: 1m", "Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "give one"},
 	} {
 		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(tt.lines...)))
 		wantProblem(t, strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
 	}
-	for _, line := range []string{"Delay-Every: 1m", "Delay-Cron: @daily", "Delay-Rounds: 1", "Delay-Owner: me"} {
+	for _, line := range []string{"Delay-Every: 1m", "Delay-Cron: @daily", "Delay-Rounds: 1", "Delay-Owner: me",
+		"Delay-Pause-After: 3"} {
 		_, problem := policy.Parse(timerEntry("delay.1h.x", 7, header(line)))
 		if problem == nil || problem.Code != message.BadOption {
 			t.Errorf("%s on a subject without a key: got %v", line, problem)
@@ -80,12 +86,53 @@ func TestBadSeries(t *testing.T) {
 	}
 }
 
+// TestPauseAfterNeedsKey: the subject of a failed round must be in its Delay-Subject, which is truncated.
+func TestPauseAfterNeedsKey(t *testing.T) {
+	for length, ok := range map[int]bool{77: true, 78: false} { // 251 and 254 bytes: each % takes three
+		subject := "delaytimer." + strings.Repeat("%", length) + ".orders.x"
+		e := entry.Parse(policy, timerEntry(subject, 7, header("Delay-Every: 1m", "Delay-Pause-After: 3")))
+		if got := e.Problem == nil; got != ok {
+			t.Errorf("a subject of %d bytes: %v", len(subject), e.Problem)
+		}
+	}
+}
+
+// TestFailuresOfSeries: rounds that fail one after the other are counted. A round between them that did not fail begins
+// another row. A cleared row forgets the number, and not which round was the last. The count goes from round to round.
+func TestFailuresOfSeries(t *testing.T) {
+	k := message.NewKeys([]string{strings.Repeat("s", 32)})
+	p := policy
+	p.Keys = k
+	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1m", "Delay-Pause-After: 3"))).Pending
+	if n := set.Origin().PauseAfter; n != 3 {
+		t.Fatalf("Delay-Pause-After is %d, want 3", n)
+	}
+	var got []int
+	for _, round := range []int{1, 2, 4, 5, 6, 0, 7, 8} {
+		if round == 0 {
+			set.ClearFailures()
+			continue
+		}
+		pause := set.AddFailure(round, "no")
+		if got = append(got, set.Origin().Failures); pause != (round == 6) || pause != (set.LastError != "") {
+			t.Errorf("round %d: pause is %t, the reason %q", round, pause, set.LastError)
+		}
+	}
+	if want := []int{1, 2, 1, 2, 3, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("the numbers of failures are %v, want %v", got, want)
+	}
+	next := entry.Parse(p, roundEntry(t, k, timerSubject, set, 7, nextOf(set, "me"))).Origin()
+	if next.Failures != 2 || next.FailedRound != 8 || next.PauseAfter != 3 || next.Round != 2 {
+		t.Errorf("the next round has %+v", next)
+	}
+}
+
 // roundEntry returns the stored entry that replaces a pending round.
 func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, generation uint64, n entry.Next,
 ) message.Incoming {
 	t.Helper()
 	h := r.RoundHeader(generation, n)
-	k.SealMessage(subject, h, []byte("body"), storedAt)
+	k.SealMessage(subject, h, []byte("body"))
 	in := timerEntry(subject, generation+2, wire(t, h))
 	in.Data = []byte("body")
 	return in
@@ -143,15 +190,6 @@ func TestRounds(t *testing.T) {
 	checkRounds(t, k, p, timerSubject, set)
 
 	in := roundEntry(t, k, timerSubject, set, 7, nextOf(set, "me"))
-	if format := in.Header["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
-		t.Errorf("a round has the format %q, want 4: an older broker would treat it as an invalid entry", format)
-	}
-	if format := (entry.Marker{Request: set.Request}).Header()["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
-		t.Errorf("a marker has the format %q, want 4: an older broker would read a set that it cannot parse", format)
-	}
-	if format := set.FiredHeader(7, "me")["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
-		t.Errorf("the firing of the last round has the format %q, want 4 as its marker", format)
-	}
 	if r, problem := entry.ParseSet(p, in); problem != nil || r.Origin().Round != 2 || r.Summary() != "every 1h, round 2" {
 		t.Errorf("as a set, the round is parsed as %+v, %v", r, problem)
 	}
@@ -202,7 +240,7 @@ func TestRoundsThatDoNotFire(t *testing.T) {
 func TestRoundAtItsTarget(t *testing.T) {
 	set := entry.Parse(policy, timerEntry(timerSubject, 7, header("Delay-Every: 1h"))).Pending
 	for name, h := range map[string]message.Header{
-		"the target": set.TargetHeader(), "a retry lane": set.FiredHeader(7, "me"),
+		"the target":    set.TargetHeader(),
 		"a dead letter": set.DeadHeader(message.Problemf(message.Expired, "x")),
 	} {
 		if !slices.Equal(h["Delay-Series"], []string{"7"}) || !slices.Equal(h["Delay-Round"], []string{"1"}) ||

@@ -54,6 +54,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	if problem == nil && recurs(s) {
 		if set.Series, due, problem = startSeries(p, in, s, due); problem == nil {
 			origin.Series, origin.Round = in.Sequence, 1
+			origin.PauseAfter, problem = pauseAfter(m.Request, s)
 		}
 	}
 	if problem != nil {
@@ -64,6 +65,10 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	}
 	if set.MaxWait, problem = maxWait(p, in, s, due); problem != nil {
 		return set, problem
+	}
+	if s.Delay[message.HeaderSpread] != nil && (set.Series != nil || set.MaxWait > 0) {
+		return set, message.Problemf(message.BadTimer, "Delay-Spread of a timer that recurs or has Delay-Max-Wait: leave it "+
+			"out; the rounds of a series have Delay-Jitter")
 	}
 	m.Request = set.WithOrigin(origin)
 	target, problem := targetOf(p, addr, m)
@@ -218,13 +223,13 @@ func CancelHeader(generation uint64, token string) message.Header {
 }
 
 // MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. The
-// result lacks the old entry's time, token, Delay-Max-Wait and Nats- headers, and keeps all its other headers and its
-// Nats-Msg-Id. Name is Delay-For or Delay-Until, and value is the new time in the notation of that header.
+// result lacks the old entry's time, Delay-Spread, token, Delay-Max-Wait and Nats- headers, and keeps all its other
+// headers and its Nats-Msg-Id. Name is Delay-For or Delay-Until, and value is the new time in that header's notation.
 func MoveHeader(old message.Header, name, value string, generation uint64, token string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {
 		switch message.CanonicalName(k) {
-		case message.HeaderFor, message.HeaderUntil, message.HeaderWord, message.HeaderMaxWait:
+		case message.HeaderFor, message.HeaderUntil, message.HeaderWord, message.HeaderMaxWait, message.HeaderSpread:
 			continue
 		}
 		if k == message.HeaderNatsMsgID || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(k)), "nats-") {

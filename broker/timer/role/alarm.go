@@ -5,73 +5,97 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
 )
 
-// Stage is the progress of a timer's firing.
-type Stage int
+// state is the state of an alarm. In the states before fired, no firing is known.
+type state int
 
-// The stages. Before Fired, no firing is known.
 const (
-	Pending Stage = iota // no firing or cancel is known, and the body is in memory
-	Doubt                // the state must be read from the stream
-	Fired                // the leader has stored the firing
-	Settled              // the alarm's message needs no further delivery, but entries may have to be removed
+	copyable state = iota // of a marker: no entry was read yet, and any replica may be asked
+	unread                // of a marker: the replicas have not shown the entry, and the leader was not asked yet
+	doubt                 // the state of the timer must be read from the leader
+	pending               // no firing or cancel is known, and the body is in memory
+	replaced              // like pending, but the worker has read an entry that replaces the timer
+	fired                 // the leader has stored the firing
+	arrived               // the fired message has arrived; another instance that finds the entries would deliver it again
+	settled               // the message needs no further delivery, but entries may have to be removed
 )
 
-// Alarm is the state of a named timer in a worker's memory, next to its message. Only the worker's loop uses it.
+// Alarm is the state of a named timer in a worker's memory, next to its message. Only the worker's loop uses it. The
+// exported fields do not change.
 type Alarm struct {
-	Subject    string // of the timer's entries
-	key        string
+	Subject    string    // of the timer's entries
 	Generation uint64    // the sequence of the set
 	At         time.Time // when the set was stored
 	Size       int       // of the body, in bytes
-	Stage      Stage
-	Superseded bool // the timer was pending when the worker read an entry that replaces it
-	First      bool // the publish of the set expected no entry of the subject, so there was none
-	Loaded     bool // the worker has reserved memory for the body, in order to read the timer
 
-	LoadedBytes int // size of the body and the client's headers for which the worker has reserved memory
+	lane    *Lane
+	key     string
+	token   string // the token of the request that set the timer: see entry.Pending
+	state   state
+	before  before // what is known about the entries before the set
+	removal removal
+	round
+	debounce
 
-	// Fresh means that the alarm belongs to a marker, and no entry of its subject was read yet. The first read of an entry
-	// may go to a replica. The worker clears Fresh to read from the leader.
-	Fresh   bool
-	unread  bool // the alarm belongs to a round's marker, no copy has shown the entry, and FirstRead was not called
-	cleared bool // no entry is left before the set, unless a killed server has forgotten its removal
-
-	// The following fields are for rounds of a series.
-	PreviousRound       uint64        // the generation whose firing is the own entry, unless known to be settled; or zero
-	AwaitsEarlierRounds bool          // this round must not fire yet: the earlier rounds are not known to be settled
-	replacedAt          time.Time     // when the entry was stored that the alarm's own entry replaced; zero for none
-	EarlierRoundsRead   bool          // the worker has begun to read whether the earlier rounds are settled
-	earlierRemoved      bool          // the earlier rounds were found settled, and no entry is left before the alarm's own
-	nextEntry           uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
-	series              *entry.Series // nil for a timer that does not recur
-	Skipped             int           // number of missed occurrences that are not counted yet
-
-	firing firingKind // the kind of the entry that the worker stores when the timer is due
-	token  string     // the token of the request that set the timer: see entry.Pending
-
-	run     run  // the debounced sets of which only the last one fires; see run
-	endsRun bool // the set may have ended a run; the run's entries must be removed before the set's own
-	Removal
-
-	arrived     bool      // the message itself, and not only a marker, has arrived at a Destination
 	behindSince time.Time // local; since when the leader reports a last sequence below the generation; or zero
 	batch       *Batch    // the batch of the sweep that found the timer; nil if a lane has read it
 }
 
-// Removal describes the removal of a settled timer's entries.
-type Removal struct {
-	Entry          uint64        // remove the entries up to this sequence; zero for none
-	Keep           bool          // remove only the entries before Entry
-	Outcome        entry.Outcome // the outcome to record in an entry after Entry; empty for none
-	OnlyEntry      bool          // remove only Entry
-	ProbablyOldest bool          // Entry is probably the oldest entry of its subject; a replica can confirm that
-	Firing         uint64        // sequence of the firing, if it directly follows the generation in the subject; or zero
+// before is what is known about the entries of the subject before a set.
+type before int
 
-	Cancelled uint64 // if Entry is a cancel, the entry directly before it; zero if unknown
+const (
+	unknownBefore before = iota
+	cleared              // no entry is left, unless a killed server has forgotten its removal
+	noneBefore           // the publish of the set expected no entry, so there was none
+)
+
+// round is the part of an alarm for the rounds of a series.
+type round struct {
+	series     *entry.Series // nil for a timer that does not recur
+	earlier    earlier
+	previous   uint64     // the generation whose firing is the own entry, unless known to be settled; or zero
+	replacedAt time.Time  // when the entry was stored that the alarm's own entry replaced; zero for none
+	next       uint64     // the sequence of the entry that replaced the alarm's own entry; zero for none
+	skipped    int        // number of missed occurrences that are not counted yet
+	firing     firingKind // the kind of the entry that the worker stores when the timer is due
 }
+
+// earlier is what is known about the earlier rounds of a series.
+type earlier int
+
+const (
+	earlierSettled earlier = iota // they are settled, or there are none
+	earlierRemoved                // they are settled, and no entry is left before the alarm's own entry
+	earlierAwaited                // they are not known to be settled, so this round must not fire yet
+	earlierRead                   // like earlierAwaited; the worker has begun to read their entries
+)
+
+// removal describes the removal of a settled timer's entries.
+type removal struct {
+	entry   uint64 // the sequence that reach refers to; zero if no entry is to be removed
+	reach   reach
+	outcome entry.Outcome // the outcome to record in an entry after the others; empty for none
+
+	failure *change.Change // counts a dead letter before the entries are removed; nil for none
+
+	// The following fields may save reads.
+	probablyOldest bool   // the entry is probably the oldest entry of its subject; a replica can confirm that
+	firing         uint64 // the sequence of the firing, if it directly follows the generation in the subject; or zero
+	cancelled      uint64 // if the entry is a cancel, the entry directly before it; zero if unknown
+}
+
+// reach is the set of entries that a removal removes.
+type reach int
+
+const (
+	upTo     reach = iota // the entries up to removal.entry
+	below                 // the entries before removal.entry
+	onlyThis              // removal.entry
+)
 
 // firingKind is the kind of the entry that is stored when a timer is due.
 type firingKind int
@@ -82,22 +106,16 @@ const (
 	missedRound                   // a round was missed, and the next round is set
 )
 
-// TakeEntry records the content of the alarm's own entry: the series, the token, and the previous round.
-func (a *Alarm) TakeEntry(e entry.Entry) {
+// takeEntry records the content of the alarm's own entry: the series, the token, and the previous round.
+func (a *Alarm) takeEntry(e entry.Entry) {
 	a.series, a.token = e.Series, e.Token
-	a.takeRun(e)
-	a.PreviousRound, a.AwaitsEarlierRounds, a.replacedAt = e.Previous(), e.Replaced > 0, time.Time{}
-	if a.AwaitsEarlierRounds {
-		id, _ := message.ParseID(e.ReplacedRequest.ID) // zero if the id is invalid
-		a.replacedAt = id.At
+	if a.maxWait, a.ownDue = e.MaxWait, e.Due; e.Debounced() && !e.First {
+		a.before = unknownBefore // before a later set, the first set stays until the run has ended
 	}
-}
-
-// TakeState is like TakeEntry, for an entry that was read from the leader. If no entry is left before that entry, it
-// also records that the earlier rounds are settled.
-func (a *Alarm) TakeState(state timer.State) {
-	if a.TakeEntry(state.Entry); state.IsFirst {
-		a.SettleEarlierRounds(true)
+	a.previous, a.earlier, a.replacedAt = e.Previous(), earlierSettled, time.Time{}
+	if e.Replaced > 0 {
+		id, _ := message.ParseID(e.ReplacedRequest.ID) // zero if the id is invalid
+		a.earlier, a.replacedAt = earlierAwaited, id.At
 	}
 }
 
@@ -106,79 +124,125 @@ func (a *Alarm) pending(r message.Request) entry.Pending {
 	return entry.Pending{Request: r, Token: a.token, Series: a.series}
 }
 
+// isPending reports whether the timer is pending, and the worker has read no later entry of its subject.
+func (a *Alarm) isPending() bool { return a.state == pending }
+
+// HasBody reports whether the timer's body is in memory, and no firing is known.
+func (a *Alarm) HasBody() bool { return a.state == pending || a.state == replaced }
+
 // NeedsMarker reports whether a level gets a marker of the timer instead of its message: no firing is known.
-func (a *Alarm) NeedsMarker() bool { return a.Stage < Fired }
+func (a *Alarm) NeedsMarker() bool { return a.state < fired }
 
 // MarkerHeader returns the header of the marker that represents the timer in a level.
 func (a *Alarm) MarkerHeader(r message.Request) message.Header {
-	return entry.Marker{Request: r, Key: a.key, Size: a.Size}.Header()
+	m := entry.Marker{Request: r, Key: a.key, Size: a.Size}
+	if a.Debounced() {
+		m.RunStart = a.oldestKept()
+	}
+	return m.Header()
 }
 
-// FirstRead reports whether the worker must call ReadRoundState instead of ReadState: it has not read the entries of
-// this round. Later calls return false.
-func (a *Alarm) FirstRead() bool {
-	first := a.unread
-	a.unread = false
-	return first
-}
+// awaitsEarlierRounds reports whether the round must not fire yet.
+func (a *Alarm) awaitsEarlierRounds() bool { return a.earlier >= earlierAwaited }
 
-// SettleEarlierRounds records that the earlier rounds are settled. EarlierRemoved is true if no entry is left before
-// the alarm's own entry. Then only the own entry must be removed.
-func (a *Alarm) SettleEarlierRounds(earlierRemoved bool) {
-	a.PreviousRound, a.AwaitsEarlierRounds, a.earlierRemoved = 0, false, earlierRemoved
+// settleEarlierRounds records that the earlier rounds are settled. Removed is true if no entry is left before the
+// alarm's own entry. Then only the own entry must be removed.
+func (a *Alarm) settleEarlierRounds(removed bool) {
+	if a.previous, a.earlier = 0, earlierSettled; removed {
+		a.earlier = earlierRemoved
+	}
 }
 
 // NeedsNoWork reports whether the timer is settled, and no entry is to be removed.
-func (a *Alarm) NeedsNoWork() bool { return a.Stage == Settled && a.Entry == 0 }
+func (a *Alarm) NeedsNoWork() bool { return a.state == settled && a.removal.entry == 0 }
 
-// ReplacedBy reports whether e, a later entry of the subject, replaces the timer. The timer's firing does not replace
-// it, and neither does an entry that may be the firing.
-func (a *Alarm) ReplacedBy(e entry.Entry) bool {
-	return e.Kind != entry.Unproven && !e.Fires(a.Generation)
+// MayRepeat reports whether another instance that finds the entries would deliver the message again.
+func (a *Alarm) MayRepeat() bool { return a.state == arrived }
+
+// Swept reports whether the sweep found the timer.
+func (a *Alarm) Swept() bool { return a.batch != nil }
+
+// AskLeader records that replicas do not answer, so the leader is asked for the timer's entry.
+func (a *Alarm) AskLeader() {
+	if a.state == copyable {
+		a.state = unread
+	}
 }
 
-// Supersede records that the worker has read an entry that replaces the timer, and reports whether the timer was
-// pending. If the timer was not pending, Supersede records nothing: a fired timer continues, and the worker examines a
-// timer in doubt.
-func (a *Alarm) Supersede() (pending bool) {
-	if a.Stage != Pending {
+// follow records that the lane has read a later entry of the subject. It reports whether that entry replaces the timer,
+// which was pending: the next step may be another one now. A fired timer continues. A later entry that may be the
+// firing puts a pending timer in doubt.
+func (a *Alarm) follow(e entry.Entry) (replaces bool) {
+	switch {
+	case !a.HasBody():
+		return false
+	case e.Kind == entry.Unproven, e.Fires(a.Generation):
+		a.state = doubt
 		return false
 	}
-	a.Superseded = true
+	a.state = replaced
 	return true
 }
 
-// MayHaveFired records that the worker has read a later entry, which may be the firing.
-func (a *Alarm) MayHaveFired() {
-	if a.Stage == Pending {
-		a.Stage = Doubt
+// settle ends the alarm's part in deliveries: only entries may have to be removed.
+func (a *Alarm) settle(as state) {
+	a.state = as
+	a.lane.settle(a)
+}
+
+// withdraw settles a replaced timer: its entry is to be removed. If that entry may have ended a run, the entries before
+// it are to be removed first. If the entry is also the firing of the previous round, it stays until that round is
+// settled. The first set of a run stays until the run has ended.
+func (a *Alarm) withdraw() Step {
+	keep := a.previous != 0 || a.mayStartRun()
+	if a.settle(settled); keep {
+		return Step{Kind: Drop}
+	}
+	if a.removal.entry, a.removal.probablyOldest = a.Generation, a.endsRun; !a.endsRun {
+		a.removal.reach = onlyThis
+	}
+	return Step{Kind: Remove}
+}
+
+// Withdrawn reports whether the timer was replaced, and its own entry is to be removed.
+func (a *Alarm) Withdrawn() bool { return a.state == settled && a.removal.entry == a.Generation }
+
+// PreviousRemoved records that the set before the alarm's entry, a cancel, is being removed. If the cancel stays for a
+// while, nothing else is to be removed now: the sweep removes the cancel, and all entries before it.
+func (a *Alarm) PreviousRemoved() {
+	if a.removal.reach == below {
+		a.removal.entry = 0
 	}
 }
 
-// Withdraw settles a superseded timer: its entry is to be removed. If that entry may have ended a run, the entries
-// before it are to be removed first. If the entry is also the firing of the previous round, it stays until that round
-// is settled. The first set of a run stays until the run has ended.
-func (a *Alarm) Withdraw() {
-	a.Stage = Settled
-	if a.PreviousRound == 0 && !a.mayStartRun() {
-		a.Entry, a.OnlyEntry, a.ProbablyOldest = a.Generation, a.OnlyEntry || !a.endsRun, a.endsRun
-	}
-}
-
-// FiringStored records that the leader has stored the firing as the given entry. If the firing is also the set of the
+// firingStored records that the leader has stored the firing as the given entry. If the firing is also the set of the
 // next round, the firing stays: after the delivery, the worker removes the entries up to the set of the fired round.
-func (a *Alarm) FiringStored(entry uint64) {
-	if a.Stage, a.Entry = Fired, entry; a.firing != lastFiring {
-		a.Entry, a.OnlyEntry, a.nextEntry = a.Generation, a.OnlyEntry || a.earlierRemoved, entry
+func (a *Alarm) firingStored(entry uint64) {
+	if a.state, a.removal.entry = fired, entry; a.firing == lastFiring {
+		return
+	}
+	a.removal.entry, a.next = a.Generation, entry
+	if a.earlier == earlierRemoved {
+		a.removal.reach = onlyThis
 	}
 }
 
 // missed settles a round that was missed: its own entry is to be removed. Next is the sequence of the next round's
 // entry. For the last round of a series, next is zero, and the outcome is recorded.
 func (a *Alarm) missed(next uint64) {
-	if a.Stage, a.Entry, a.nextEntry = Settled, a.Generation, next; next == 0 {
-		a.Outcome = entry.Missed
+	a.settle(settled)
+	if a.removal.entry, a.next = a.Generation, next; next == 0 {
+		a.removal.outcome = entry.Missed
 	}
+}
+
+// continueFiring continues a firing that this or another instance has stored.
+func (a *Alarm) continueFiring(found timer.State) {
+	if a.firing = lastFiring; found.Entry.Kind != entry.Fired {
+		a.firing = nextRound
+	}
+	a.token = found.Entry.Token
+	a.firingStored(found.Sequence)
 }
 
 // Destination is the place where a timer's message has arrived.
@@ -194,39 +258,32 @@ const (
 
 // Arrived records the destination at which the message has arrived. It reports whether entries are to be removed.
 func (a *Alarm) Arrived(at Destination) (remove bool) {
-	if at == DeadLetters && a.Stage < Fired { // the set was invalid, or its firing was too large
-		a.Entry = a.Generation
+	switch {
+	case at == DeadLetters && a.state < fired: // the set was invalid, or its firing was too large
+		a.removal.entry = a.Generation
+	case at == Level && a.state == replaced: // replaced while its marker was sent
+		return a.withdraw().Kind == Remove
+	case at == Level && a.state == pending && a.before != noneBefore && a.previous == 0: // the marker is stored
+		a.removal.entry, a.removal.reach, a.removal.probablyOldest = a.oldestKept(), below, true
+		a.settle(settled)
+		return a.removal.entry != 0
 	}
-	if a.Stage == Pending && at == Level && !a.First && a.PreviousRound == 0 { // the marker is stored
-		a.Entry, a.Keep, a.ProbablyOldest, a.Stage = a.oldestKept(), true, true, Settled
-		return a.Entry != 0
-	}
-	if a.Entry == 0 || a.Stage == Settled {
+	if a.removal.entry == 0 && a.removal.failure == nil || a.state >= arrived {
 		return false
 	}
-	switch at {
-	case DeadLetters:
-		a.Outcome = entry.Dead
-	case Target:
-		a.Outcome = entry.Delivered
-	default:
-		a.Outcome = entry.Retrying
-	}
+	a.removal.outcome = map[Destination]entry.Outcome{
+		Target: entry.Delivered, Level: entry.Retrying, RetryLane: entry.Retrying, DeadLetters: entry.Dead,
+	}[at]
 	if a.firing == nextRound {
-		a.Outcome = "" // a series that continues has no outcome
+		a.removal.outcome = "" // a series that continues has no outcome
 	}
-	a.Stage, a.arrived = Settled, true
+	a.settle(arrived)
 	return true
 }
 
-// MayRepeat reports whether another instance that finds the entries would deliver the message again.
-func (a *Alarm) MayRepeat() bool { return a.arrived && !a.Keep }
-
-// Swept reports whether the sweep found the timer.
-func (a *Alarm) Swept() bool { return a.batch != nil }
-
-// End must be called when the alarm leaves memory.
+// End must be called when the alarm leaves memory. It releases the lane's claim on the firing, if there is one.
 func (a *Alarm) End() {
+	a.lane.leave(a)
 	if a.batch != nil {
 		a.batch.endOne()
 	}

@@ -11,8 +11,8 @@ type claims struct {
 	unsettled map[*Alarm]struct{} // the holders whose message may need a delivery; the other holders only remove entries
 }
 
-// Take claims the firing of the alarm's timer, and reports whether the alarm has the claim now.
-func (c *claims) Take(a *Alarm) bool {
+// take claims the firing of the alarm's timer, and reports whether the alarm has the claim now.
+func (c *claims) take(a *Alarm) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.holders == nil {
@@ -25,15 +25,15 @@ func (c *claims) Take(a *Alarm) bool {
 	return true
 }
 
-// Settle records that the timer's message needs no further delivery, if the alarm has the claim.
-func (c *claims) Settle(a *Alarm) {
+// settle records that the timer's message needs no further delivery, if the alarm has the claim.
+func (c *claims) settle(a *Alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.unsettled, a)
 }
 
-// Release releases the claim, if the alarm has it.
-func (c *claims) Release(a *Alarm) {
+// release releases the claim, if the alarm has it.
+func (c *claims) release(a *Alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.unsettled, a)

@@ -6,19 +6,19 @@ import "testing"
 func TestClaims(t *testing.T) {
 	var c claims
 	a, b, other := &Alarm{Generation: 7}, &Alarm{Generation: 7}, &Alarm{Generation: 8}
-	if !c.Take(a) || !c.Take(other) {
+	if !c.take(a) || !c.take(other) {
 		t.Error("a free generation cannot be claimed")
 	}
-	if !c.Take(a) {
+	if !c.take(a) {
 		t.Error("an alarm was refused its own claim")
 	}
-	if c.Take(b) {
+	if c.take(b) {
 		t.Error("a generation is claimed twice")
 	}
-	if c.Release(b); c.Take(b) {
+	if c.release(b); c.take(b) {
 		t.Error("an alarm released the claim of another alarm")
 	}
-	if c.Release(a); !c.Take(b) {
+	if c.release(a); !c.take(b) {
 		t.Error("a released generation cannot be claimed")
 	}
 }
@@ -33,18 +33,18 @@ func TestFirings(t *testing.T) {
 		do   func()
 		want int
 	}{
-		{"take two", func() { c.Take(a); c.Take(b) }, 2},
-		{"take a held claim again", func() { c.Take(a) }, 2},
-		{"take the claim of another alarm", func() { c.Take(notB) }, 2},
-		{"settle the claim of another alarm", func() { c.Settle(notB) }, 2},
-		{"settle", func() { c.Settle(a) }, 1},
-		{"settle a settled claim", func() { c.Settle(a) }, 1},
-		{"take a settled claim", func() { c.Take(a) }, 1},
-		{"release the settled claim of another alarm", func() { c.Release(notA) }, 1},
-		{"release a settled claim", func() { c.Release(a) }, 1},
-		{"release the claim of another alarm", func() { c.Release(notB) }, 1},
-		{"release", func() { c.Release(b) }, 0},
-		{"settle a released claim", func() { c.Settle(b) }, 0},
+		{"take two", func() { c.take(a); c.take(b) }, 2},
+		{"take a held claim again", func() { c.take(a) }, 2},
+		{"take the claim of another alarm", func() { c.take(notB) }, 2},
+		{"settle the claim of another alarm", func() { c.settle(notB) }, 2},
+		{"settle", func() { c.settle(a) }, 1},
+		{"settle a settled claim", func() { c.settle(a) }, 1},
+		{"take a settled claim", func() { c.take(a) }, 1},
+		{"release the settled claim of another alarm", func() { c.release(notA) }, 1},
+		{"release a settled claim", func() { c.release(a) }, 1},
+		{"release the claim of another alarm", func() { c.release(notB) }, 1},
+		{"release", func() { c.release(b) }, 0},
+		{"settle a released claim", func() { c.settle(b) }, 0},
 	} {
 		if step.do(); c.Firings() != step.want {
 			t.Errorf("%s: %d firings, want %d", step.name, c.Firings(), step.want)

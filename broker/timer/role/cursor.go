@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -14,16 +13,16 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// StoreCursor stores a cursor, and removes the earlier cursors. A former owner of the lane may overwrite the present
-// owner's cursor with a lower one. Then the next owner reads some entries again.
+// StoreCursor stores a cursor, and removes the earlier cursors. An earlier active instance may overwrite the
+// present one's cursor with a lower one. Then the next active instance reads some entries again.
 func (s *Stream) StoreCursor(ctx context.Context, c timer.Cursor) error {
 	subject := s.Policy.Names.TimersCursor()
-	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
+	header := message.Header{}
 	reply := s.Publish(ctx, s.sealed(subject, header, []byte(c.String())))
 	if err := reply.Failure(); err != nil {
 		return err
 	}
-	_, err := s.RemoveEntries(ctx, subject, 0, Removal{Entry: reply.Ack.Sequence, Keep: true})
+	_, err := s.removeEntries(ctx, subject, 0, removal{entry: reply.Ack.Sequence, reach: below})
 	return err
 }
 

@@ -1,26 +1,42 @@
-// Package role is the timer logic of a lane's worker: the progress of each firing (Alarm), the next step of each timer
-// (Step), and the stream of the entries (Stream). Package timer describes entries, costs, invariants and crashes.
+// Package role is the timer logic of a lane's worker: the state of each timer in memory (Alarm), its next step (Step),
+// the timers of a lane (Lane), and the stream of the entries (Stream). Package timer describes entries, costs,
+// invariants and crashes.
 //
 // # An alarm
 //
 // A named timer is a message like any other, with two exceptions. Before the message is sent, the leader must have
-// stored the firing. After the message is delivered, the timer's entries are removed.
+// stored the firing. After the message is delivered, the timer's entries are removed. Only this package changes an
+// alarm. These are its states; "-" means that the alarm ends.
 //
-//	stage      event                                                      next stage
-//	           the lane has read a set                                    pending
-//	           the lane has read a marker                                 doubt
-//	pending    due, and the firing is stored                              fired
-//	           due, and another entry came first, or the answer is lost   doubt
-//	           replaced before it is due, or a level stores its marker    settled
-//	doubt      the last entry is the set                                  pending
-//	           an entry is the firing of the set                          fired
-//	           the set is replaced, cancelled or removed                  (the alarm ends)
-//	fired      the message has arrived                                    settled
-//	settled    the entries are removed                                    (the alarm ends)
+//	state      event                                                    next state
+//	           the timers' lane has read a set                          pending
+//	           a level's lane has read a marker                         copyable
+//	           the lane or the sweep has found an old firing            doubt
+//	copyable   a replica has shown the set                              pending
+//	           a replica has shown another entry, or does not answer    unread
+//	           a replica has shown that the set is cancelled            -
+//	unread     the leader is asked                                      doubt
+//	pending    due, and the firing is stored                            fired
+//	           due, and another entry came first, or the answer is lost doubt
+//	           its round was missed, or a level stores its marker       settled
+//	           the lane has read an entry that replaces the set         replaced
+//	           the lane has read an entry that may be the firing        doubt
+//	replaced   the worker decides again                                 settled
+//	doubt      the last entry is the set                                pending
+//	           an entry is the firing of the set                        fired
+//	           the set is replaced, cancelled or removed                -
+//	fired      the message has arrived                                  arrived
+//	arrived    the outcome is stored                                    settled
+//	           the entries are removed                                  -
+//	settled    the entries are removed                                  -
 //
-// The worker calls Alarm.Next before its own decisions, and carries out the returned steps. It passes each answer back
-// to this package. AfterClaim, AfterOutcome, AfterRemoval, Copied and Examined return the next step, and send no
-// request to NATS.
+// # The worker
+//
+// The worker has the alarm's message, memory, turns and connections. It asks Alarm.Next for a step before its own
+// decisions, and carries out the step. For the steps Read and Remove, it runs the function that Alarm.Request returns,
+// on another goroutine. For the step Claim, it publishes the entry that Alarm.Claim returns. Each request ends with an
+// Event. The worker gives the event to Alarm.Handle, which returns the next step. Alarm.Arrived ends the delivery, and
+// Alarm.End the alarm.
 //
 // # The stream
 //
@@ -35,15 +51,15 @@
 //   - A marker has no body. Up to three seconds before the timer is due, its entry is read from any replica, together
 //     with the entries of up to 255 other timers (ReadCopies). If memory is short, the entry is read when the timer is
 //     due.
-//   - The worker asks replicas only where an old answer does no harm: see Copied and RemoveEntries. During the backoff
+//   - The worker asks replicas only where an old answer does no harm: see copied and removeEntries. During the backoff
 //     after a failed request, it reads due timers from the leader. A longer first backoff was tried: when 100,000
 //     rounds were due at the same time, a busy server answered too late, and 60,000 reads from the leader made the
 //     server busier.
 //   - After an ambiguous answer to a claim, only a read from the leader shows whether the timer has fired.
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
-//     the earlier rounds, the worker does not read them (KnowsEarlierRounds). Otherwise, it reads them before the round
+//     the earlier rounds, the worker does not read them (settledRounds). Otherwise, it reads them before the round
 //     is due. If the worker reads a round from the leader, one read returns the round's entry and usually proves that
-//     no earlier entry is left (ReadRoundState). Then the worker later removes only the round's entry. The entry of a
+//     no earlier entry is left (readRoundState). Then the worker later removes only the round's entry. The entry of a
 //     fired round stays until that round is settled, even if a level has stored the marker of the next round.
 //
 // # Tried and rejected

@@ -53,7 +53,7 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 	withSecret := func(secret string) *Stream {
 		return NewStream(Config{
 			Instance: "me", API: jsapi.Client{Conn: nc, API: "$JS.API"},
-			Policy: message.Policy{Names: names, Keys: message.NewKeys([]string{secret}, time.Unix(0, 0)), MaxDelay: time.Hour},
+			Policy: message.Policy{Names: names, Keys: message.NewKeys([]string{secret}), MaxDelay: time.Hour},
 			Sample: func(context.Context, string) (lane.Sample, error) {
 				return lane.Sample{Quorate: true, LastSeq: 99}, nil
 			},

@@ -6,48 +6,47 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 )
 
-// RemoveEntries removes the entries of a subject up to r.Entry, the oldest first: see package timer for the order. Some
-// entries before r.Entry must stay: see the method stays. If one of them is the entry of a round, and r.Keep is false,
-// r.Entry stays as well, and RemoveEntries returns errUnsettled.
+// removeEntries removes the entries of a subject that r describes, the oldest first: see package timer for the order.
+// Some entries before r.entry must stay: see the method stays. If one of them is the entry of a round, r.entry stays as
+// well, and removeEntries returns errUnsettled instead of removing it.
 //
-// If r.Firing is known, the generation is removed without a read, and so is the firing if an outcome follows it. If
-// r.Cancelled is known and r.Keep is true, a replica is asked for the cancelled entry. If that entry is a plain set,
-// only the set is removed, without a read from the leader. Older entries that are still stored are removed later, with
-// the cancel.
+// If r.firing is known, the generation is removed without a read, and so is the firing if an outcome follows it. If
+// r.cancelled is known and the cancel itself stays, a replica is asked for the cancelled entry. If that entry is a
+// plain set, only the set is removed, without a read from the leader. Older entries that are still stored are removed
+// later, with the cancel.
 //
-// EarlierRemoved is true if no entry of the subject is left before r.Entry, and false if that is unknown. With
-// r.OnlyEntry, it is always true.
-func (s *Stream) RemoveEntries(
-	ctx context.Context, subject string, generation uint64, r Removal,
+// EarlierRemoved is true if no entry of the subject is left before r.entry, and false if that is unknown. If only
+// r.entry is to be removed, it is always true.
+func (s *Stream) removeEntries(
+	ctx context.Context, subject string, generation uint64, r removal,
 ) (earlierRemoved bool, err error) {
 	switch {
-	case r.Entry == 0:
+	case r.entry == 0:
 		return false, nil
-	case r.OnlyEntry:
-		return true, s.removeEntry(ctx, r.Entry)
-	case r.ProbablyOldest && s.isFirst(ctx, subject, r.Entry):
-		if r.Keep {
+	case r.reach == onlyThis:
+		return true, s.removeEntry(ctx, r.entry)
+	case r.probablyOldest && s.isFirst(ctx, subject, r.entry):
+		if r.reach == below {
 			return true, nil
 		}
-		return true, s.removeEntry(ctx, r.Entry)
-	case r.Cancelled != 0 && r.Keep:
-		switch in, err := s.copyFrom(ctx, subject, r.Cancelled); {
-		case err == nil && in.Sequence == r.Cancelled && s.isPlainSet(in):
-			return false, s.removeEntry(ctx, r.Cancelled)
-		case err == nil && in.Sequence == r.Entry: // the set is removed already
+		return true, s.removeEntry(ctx, r.entry)
+	case r.cancelled != 0 && r.reach == below:
+		switch in, err := s.copyFrom(ctx, subject, r.cancelled); {
+		case err == nil && in.Sequence == r.cancelled && s.isPlainSet(in):
+			return false, s.removeEntry(ctx, r.cancelled)
+		case err == nil && in.Sequence == r.entry: // the set is removed already
 			return false, nil
 		}
-	case r.Firing != 0:
+	case r.firing != 0:
 		if err := s.removeEntry(ctx, generation); err != nil {
 			return false, err
 		}
-		if r.Entry > r.Firing { // an entry after the firing stays
-			return true, s.removeEntry(ctx, r.Firing)
+		if r.entry > r.firing { // an entry after the firing stays
+			return true, s.removeEntry(ctx, r.firing)
 		}
 	}
 	return s.removeAll(ctx, subject, generation, r)
@@ -79,22 +78,22 @@ func (s *Stream) isPlainSet(in message.Incoming) bool {
 
 // removeAll reads the entries of a subject in order, and removes the entries that need not stay.
 func (s *Stream) removeAll(
-	ctx context.Context, subject string, generation uint64, r Removal,
+	ctx context.Context, subject string, generation uint64, r removal,
 ) (earlierRemoved bool, err error) {
 	from := uint64(1)
 	var kept uint64     // the sequence of the newest entry so far that stays; zero for none
 	keepsRound := false // the entries that stay include a round's entry
 	for {
-		m, ok, err := s.Entries().Next(ctx, subject, from)
+		m, ok, err := s.entries().Next(ctx, subject, from)
 		switch {
 		case err != nil:
 			return false, err
 		case !ok:
-			return false, nil // r.Entry is removed already, or a deposed leader lacks r.Entry, and the sweep will find it
-		case m.Sequence > r.Entry || m.Sequence == r.Entry && r.Keep:
+			return false, nil // r.entry is removed already, or a deposed leader lacks r.entry, and the sweep will find it
+		case m.Sequence > r.entry || m.Sequence == r.entry && r.reach == below:
 			return kept == 0, nil
 		}
-		if m.Sequence < r.Entry {
+		if m.Sequence < r.entry {
 			stays, isRound, err := s.stays(ctx, m, generation, kept)
 			if err != nil {
 				return false, err
@@ -106,7 +105,7 @@ func (s *Stream) removeAll(
 		} else if keepsRound {
 			return false, errUnsettled
 		}
-		if err := s.removeEntry(ctx, m.Sequence); err != nil || m.Sequence == r.Entry {
+		if err := s.removeEntry(ctx, m.Sequence); err != nil || m.Sequence == r.entry {
 			return err == nil && kept == 0, err
 		}
 	}
@@ -116,9 +115,9 @@ func (s *Stream) removeAll(
 // firing of another generation unless its outcome follows, the entry of another round that has fired, and the entry
 // that records this firing. Kept is the sequence of the previous entry that stays; zero for none.
 func (s *Stream) stays(
-	ctx context.Context, m jsapi.Message, generation, kept uint64,
+	ctx context.Context, m message.Incoming, generation, kept uint64,
 ) (stays, isRound bool, err error) {
-	e := entry.Parse(s.Policy, m.Incoming(s.Name()))
+	e := entry.Parse(s.Policy, m)
 	isRound = e.Series != nil
 	switch {
 	case e.Kind == entry.Unproven, kept > 0 && e.Fires(kept):
@@ -127,11 +126,11 @@ func (s *Stream) stays(
 		isRound && m.Sequence == generation:
 		return false, isRound, nil
 	}
-	next, ok, err := s.Entries().Next(ctx, m.Subject, m.Sequence+1)
+	next, ok, err := s.entries().Next(ctx, m.Subject, m.Sequence+1)
 	if err != nil || !ok {
 		return !isRound, isRound, err
 	}
-	nextEntry := entry.Parse(s.Policy, next.Incoming(s.Name()))
+	nextEntry := entry.Parse(s.Policy, next)
 	if isRound {
 		return nextEntry.Fires(m.Sequence), isRound, nil
 	}

@@ -97,31 +97,32 @@ func (p *copiesBackoff) begin(sent, now time.Time, connected bool) {
 
 // ReadCopies reads the last entry of each subject from a replica. The result lacks entries that the replica does not
 // have, or that do not fit into one answer. After an error, the result may have some entries; they are valid.
-func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]message.Incoming, error) {
-	copies := make(map[string]message.Incoming, len(subjects))
+func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]Event, error) {
+	copies := make(map[string]Event, len(subjects))
 	err := s.askReplica(ctx, func(ctx context.Context) error {
 		entries, err := s.Copies.LastOfEach(ctx, s.Name(), subjects, CopiesBytes+len(subjects)*headerRoom)
 		for _, in := range entries {
-			copies[in.Subject] = in
+			copies[in.Subject] = copied(in)
 		}
 		return err
 	})
 	return copies, err
 }
 
-// Copied records a replica's copy of the last entry of a marker's subject, and returns the next step. A replica may
-// lag, so Copied uses only two kinds of copies. The first is the generation's own entry: its body cannot change, and
-// the stream accepts the firing only if that entry is still the last one. The second is a cancel of the generation.
-// After any other copy, the next step is a read from the leader.
-func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
-	a.Fresh = false
-	e := entry.Parse(s.Policy, in)
+// copied is a replica's copy of the last entry of a marker's subject. A replica may lag, so only two kinds of copies
+// count. The first is the generation's own entry: its body cannot change, and the stream accepts the firing only if
+// that entry is still the last one. The second is a cancel of the generation. After any other copy, the next step is a
+// read from the leader.
+type copied message.Incoming
+
+func (in copied) record(a *Alarm, s Situation) Step {
+	e := entry.Parse(a.lane.Policy, message.Incoming(in))
 	switch {
 	case in.Sequence == a.Generation && in.At.Equal(a.At) && e.Kind == entry.Set:
-		a.Stage, a.unread = Pending, false
-		return e, Step{Kind: Restart}
+		return Step{Kind: Restart, Content: a.restart(e, in.Data, s)}
 	case in.Sequence > a.Generation && in.At.After(a.At) && e.Kind == entry.Cancel && e.Cancelled == a.Generation:
-		return e, Step{Kind: Drop}
+		return Step{Kind: Drop}
 	}
-	return e, Step{Kind: Examine}
+	a.AskLeader()
+	return Step{Kind: Read}
 }

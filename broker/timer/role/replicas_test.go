@@ -25,7 +25,7 @@ func TestCopied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewStream(Config{Policy: message.Policy{Names: names, MaxDelay: time.Hour}})
+	l := NewStream(Config{Policy: message.Policy{Names: names, MaxDelay: time.Hour}}).Lane()
 	with := func(name, value, expected string) message.Header {
 		h := message.Header{name: {value}}
 		if expected != "" {
@@ -40,26 +40,27 @@ func TestCopied(t *testing.T) {
 		want     string
 	}{
 		"own entry":                       {7, 0, with("Delay-For", "1h", ""), "restart"},
-		"set of another history":          {7, 1, with("Delay-For", "1h", ""), "examine"},
-		"older set":                       {6, -1, with("Delay-For", "1h", ""), "examine"},
-		"later set":                       {8, 1, with("Delay-For", "1h", "7"), "examine"},
+		"set of another history":          {7, 1, with("Delay-For", "1h", ""), "read"},
+		"older set":                       {6, -1, with("Delay-For", "1h", ""), "read"},
+		"later set":                       {8, 1, with("Delay-For", "1h", "7"), "read"},
 		"cancel":                          {8, 1, with("Delay-Cancel", "1", "7"), "drop"},
-		"cancel of another generation":    {8, 1, with("Delay-Cancel", "1", "6"), "examine"},
-		"cancel without an expectation":   {8, 1, with("Delay-Cancel", "1", ""), "examine"},
-		"cancel of another history":       {8, -1, with("Delay-Cancel", "1", "7"), "examine"},
-		"cancel with the set's sequence":  {7, 0, with("Delay-Cancel", "1", "3"), "examine"},
-		"firing without a seal":           {8, 1, with("Delay-Fired", "7 me", "7"), "examine"},
-		"outcome without a seal":          {9, 1, with("Delay-Over", "7 delivered", "8"), "examine"},
+		"cancel of another generation":    {8, 1, with("Delay-Cancel", "1", "6"), "read"},
+		"cancel without an expectation":   {8, 1, with("Delay-Cancel", "1", ""), "read"},
+		"cancel of another history":       {8, -1, with("Delay-Cancel", "1", "7"), "read"},
+		"cancel with the set's sequence":  {7, 0, with("Delay-Cancel", "1", "3"), "read"},
+		"firing without a seal":           {8, 1, with("Delay-Fired", "7 me", "7"), "read"},
+		"outcome without a seal":          {9, 1, with("Delay-Over", "7 delivered", "8"), "read"},
 		"own entry that cannot be parsed": {7, 0, message.Header{}, "restart"},
 	} {
-		a := &Alarm{Subject: subject, Generation: 7, At: set, Stage: Doubt, Fresh: true, unread: true}
-		_, step := s.Copied(a, message.Incoming{
+		a := &Alarm{Subject: subject, Generation: 7, At: set, lane: l}
+		step := a.Handle(copied{
 			Stream: "DELAY_TIMERS", Subject: subject, Sequence: tt.sequence, At: set.Add(tt.after), Header: tt.header,
-		})
+		}, Situation{})
 		if got := step.String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
-		if pending := a.Stage == Pending; a.Fresh || pending != (tt.want == "restart") {
+		want := map[string]state{"restart": pending, "read": unread, "drop": copyable}[tt.want]
+		if a.state != want {
 			t.Errorf("%s: the alarm is %+v", name, a)
 		}
 	}
@@ -72,8 +73,8 @@ func at(d time.Duration) leader.Time { return leader.At(set.Add(d)) }
 // read before the due time, once.
 func TestNextOfMarker(t *testing.T) {
 	const due = 10*time.Minute + 250*time.Millisecond
-	fresh := Alarm{Generation: 7, Stage: Doubt, Fresh: true}
-	round := Alarm{Generation: 7, AwaitsEarlierRounds: true, Loaded: true}
+	marker := Alarm{Generation: 7, lane: newLane()}
+	series := Alarm{Generation: 7, lane: newLane(), state: pending, round: round{earlier: earlierAwaited}}
 	for _, tt := range []struct {
 		name  string
 		alarm Alarm
@@ -81,21 +82,24 @@ func TestNextOfMarker(t *testing.T) {
 		moves bool
 		want  string
 	}{
-		{"long before", fresh, 0, false, "hold until 9m57.5s"},
-		{"just before", fresh, due - readAhead - 250*time.Millisecond - 1, false, "hold until 9m57.5s"},
-		{"time to read", fresh, due - readAhead - 250*time.Millisecond, false, "examine"},
-		{"late", fresh, due + time.Second, false, "examine"},
-		{"moves on", fresh, 0, true, "default"},
-		{"round, before", round, due - time.Second, false, "read earlier"},
-		{"round, due", round, due, false, "read earlier"},
+		{"long before", marker, 0, false, "hold until 9m57.5s"},
+		{"just before", marker, due - readAhead - 250*time.Millisecond - 1, false, "hold until 9m57.5s"},
+		{"time to read", marker, due - readAhead - 250*time.Millisecond, false, "copy"},
+		{"late", marker, due + time.Second, false, "copy"},
+		{"moves on", marker, 0, true, "default"},
+		{"round, before", series, due - time.Second, false, "read"},
+		{"round, due", series, due, false, "read"},
 	} {
-		m := Moment{Now: at(tt.now), Proven: true, LastLane: !tt.moves}
-		if got := tt.alarm.Next(m, Message{Stored: at(0), Due: at(due)}).String(); got != tt.want {
+		s := Situation{
+			Now: at(tt.now), Proven: true, LastLane: !tt.moves, Stored: at(0), Due: at(due),
+			Loaded: tt.alarm.state == pending,
+		}
+		if got := tt.alarm.Next(s).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	round.EarlierRoundsRead = true
-	if round.Next(Moment{Now: at(0), LastLane: true}, Message{Due: at(due)}).Kind != Default {
+	series.earlier = earlierRead
+	if series.Next(Situation{Now: at(0), LastLane: true, Due: at(due), Loaded: true}).Kind != Default {
 		t.Error("the earlier rounds are read a second time before the due time")
 	}
 }
@@ -122,7 +126,7 @@ func TestCopiesBackoff(t *testing.T) {
 		} {
 			e.Copies = jsapi.Client{Conn: nc, API: tt.api}
 			found, err := e.ReadCopies(t.Context(), []string{subject})
-			answered, timedOut := found[subject].Sequence == 1, errors.Is(err, context.DeadlineExceeded)
+			answered, timedOut := found[subject] != nil, errors.Is(err, context.DeadlineExceeded)
 			if answered != (tt.api == answers) || timedOut != (tt.api == silent) {
 				t.Errorf("request %d: %+v, %v", i, found, err)
 			}
@@ -186,37 +190,39 @@ func TestRemoveKnownEntries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		words      string
 		generation uint64
-		removal    Removal
+		removal    removal
 		left       string
 		reads      int64 // from the leader
 	}{
-		"outcome stored":            {"set fired:1 over:1", 1, Removal{Entry: 3, Keep: true, Firing: 2}, "over:1", 0},
-		"outcome stored, recovery":  {"set set fired:2 over:2", 2, Removal{Entry: 4, Keep: true, Firing: 3}, "set over:2", 0},
-		"no outcome":                {"set fired:1", 1, Removal{Entry: 2, Firing: 2}, "", 1},
-		"no outcome, recovery":      {"set set fired:2", 2, Removal{Entry: 3, Firing: 3}, "", 2},
-		"set again":                 {"set fired:1 set", 1, Removal{Entry: 2, Firing: 2}, "set", 1},
-		"an earlier firing":         {"set fired:1 set fired:3", 3, Removal{Entry: 4, Firing: 4}, "fired:1", 4},
-		"the outcome itself":        {"set over:1", 2, Removal{Entry: 2}, "", 2},
-		"armed, first entry":        {"set", 1, Removal{Entry: 1, Keep: true, ProbablyOldest: true}, "set", 0},
-		"armed, not first entry":    {"set set", 2, Removal{Entry: 2, Keep: true, ProbablyOldest: true}, "set", 2},
-		"replaced, first entry":     {"set cancel", 1, Removal{Entry: 1, ProbablyOldest: true}, "cancel", 0},
-		"replaced, not first entry": {"debounced set cancel", 2, Removal{Entry: 2, ProbablyOldest: true}, "cancel", 2},
-		"a cancelled set":           {"set cancel:1", 2, Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel:1", 0},
-		"a cancelled set, not first": {
-			"set set cancel:2", 3, Removal{Entry: 3, Keep: true, Cancelled: 2}, "set cancel:2", 0,
+		"outcome stored": {"set fired:1 over:1", 1, removal{entry: 3, reach: below, firing: 2}, "over:1", 0},
+		"outcome stored, recovery": {
+			"set set fired:2 over:2", 2, removal{entry: 4, reach: below, firing: 3}, "set over:2", 0,
 		},
-		"a cancelled set, removed before": {"gone cancel", 2, Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel", 0},
-		"the cancel does not stay":        {"set cancel:1", 2, Removal{Entry: 2, Cancelled: 1}, "", 2},
+		"no outcome":                {"set fired:1", 1, removal{entry: 2, firing: 2}, "", 1},
+		"no outcome, recovery":      {"set set fired:2", 2, removal{entry: 3, firing: 3}, "", 2},
+		"set again":                 {"set fired:1 set", 1, removal{entry: 2, firing: 2}, "set", 1},
+		"an earlier firing":         {"set fired:1 set fired:3", 3, removal{entry: 4, firing: 4}, "fired:1", 4},
+		"the outcome itself":        {"set over:1", 2, removal{entry: 2}, "", 2},
+		"armed, first entry":        {"set", 1, removal{entry: 1, reach: below, probablyOldest: true}, "set", 0},
+		"armed, not first entry":    {"set set", 2, removal{entry: 2, reach: below, probablyOldest: true}, "set", 2},
+		"replaced, first entry":     {"set cancel", 1, removal{entry: 1, probablyOldest: true}, "cancel", 0},
+		"replaced, not first entry": {"debounced set cancel", 2, removal{entry: 2, probablyOldest: true}, "cancel", 2},
+		"a cancelled set":           {"set cancel:1", 2, removal{entry: 2, reach: below, cancelled: 1}, "cancel:1", 0},
+		"a cancelled set, not first": {
+			"set set cancel:2", 3, removal{entry: 3, reach: below, cancelled: 2}, "set cancel:2", 0,
+		},
+		"a cancelled set, removed before": {"gone cancel", 2, removal{entry: 2, reach: below, cancelled: 1}, "cancel", 0},
+		"the cancel does not stay":        {"set cancel:1", 2, removal{entry: 2, cancelled: 1}, "", 2},
 		"a cancel after a firing": {
-			"set fired:1 cancel:2", 3, Removal{Entry: 3, Keep: true, Cancelled: 2}, "fired:1 cancel:2", 4,
+			"set fired:1 cancel:2", 3, removal{entry: 3, reach: below, cancelled: 2}, "fired:1 cancel:2", 4,
 		},
 		"a cancelled round": {
-			"every round:1 cancel:2", 3, Removal{Entry: 3, Keep: true, Cancelled: 2}, "every round:1 cancel:2", 4,
+			"every round:1 cancel:2", 3, removal{entry: 3, reach: below, cancelled: 2}, "every round:1 cancel:2", 4,
 		},
 		"a cancelled debounced set": {
-			"debounced cancel:1", 2, Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel:1", 2,
+			"debounced cancel:1", 2, removal{entry: 2, reach: below, cancelled: 1}, "cancel:1", 2,
 		},
-		"an unknown expectation": {"set cancel", 2, Removal{Entry: 2, Keep: true}, "cancel", 2},
+		"an unknown expectation": {"set cancel", 2, removal{entry: 2, reach: below}, "cancel", 2},
 	} {
 		runParallel(t, name, func(t *testing.T, e *entries) {
 			e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
@@ -227,7 +233,7 @@ func TestRemoveKnownEntries(t *testing.T) {
 				t.Fatal(err)
 			}
 			natstest.Flush(t, nc)
-			if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.removal); err != nil {
+			if _, err := e.removeEntries(t.Context(), subject, tt.generation, tt.removal); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
@@ -244,10 +250,9 @@ func TestRemoveKnownEntries(t *testing.T) {
 // TestKnownRounds: a round sends no request if this process has settled its predecessor. This does not hold for another
 // history of the stream.
 func TestKnownRounds(t *testing.T) {
-	s := NewStream(Config{})
-	before := &Alarm{Generation: 7, At: set, nextEntry: 9}
-	s.Removed(before, true)
-	s.Removed(&Alarm{Generation: 8, At: set}, true) // the last round
+	l := newLane()
+	l.removed(&Alarm{Generation: 7, At: set, round: round{next: 9}}, true)
+	l.removed(&Alarm{Generation: 8, At: set}, true) // the last round
 	for name, tt := range map[string]struct {
 		generation uint64
 		before     time.Time
@@ -256,9 +261,13 @@ func TestKnownRounds(t *testing.T) {
 		"next round": {9, set, true}, "next round of another history": {9, set.Add(1), false},
 		"other round": {8, set, false},
 	} {
-		a := &Alarm{Generation: tt.generation, AwaitsEarlierRounds: true, PreviousRound: 7, replacedAt: tt.before}
-		if got := s.KnowsEarlierRounds(a); got != tt.want || a.AwaitsEarlierRounds == tt.want || a.earlierRemoved != tt.want {
-			t.Errorf("%s: known %t, want %t: %+v", name, got, tt.want, a)
+		a := &Alarm{
+			Generation: tt.generation, lane: l, state: pending,
+			round: round{earlier: earlierAwaited, previous: 7, replacedAt: tt.before},
+		}
+		step := a.Next(Situation{Now: at(0), Due: at(0), Proven: true, LastLane: true}).String()
+		if known := step == "claim"; known != tt.want || (a.earlier == earlierRemoved) != tt.want {
+			t.Errorf("%s: %s, known %t, want %t: %+v", name, step, known, tt.want, a)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Brokers may have several keys for seals. They seal with the first key, and only verify seals with the others
 // (message.LaterKey). This file seals pending and paused entries with the first key if one of the others has sealed
 // them. Otherwise, brokers would need that key until the entry's timer fires or is resumed, which may take years. If
-// instances have different first keys, the entries get the first key of the lane's owner.
+// instances have different first keys, the entries get the first key of the active instance.
 
 // seals holds what a pass has found about the keys with which the entries are sealed.
 type seals struct {
@@ -34,8 +34,8 @@ func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.un
 // none.
 func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
 
-// MustReseal reports whether an entry is pending or paused, and sealed with a key that only verifies seals.
-func (s *Stream) MustReseal(e entry.Entry, in message.Incoming) bool {
+// mustReseal reports whether an entry is pending or paused, and sealed with a key that only verifies seals.
+func (s *Stream) mustReseal(e entry.Entry, in message.Incoming) bool {
 	return e.PendingOrPaused() && entry.ClaimsBroker(s.Policy, in) &&
 		s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
@@ -63,7 +63,7 @@ func (p *seals) checkKey(
 		s.ReadKeys(time.Now())
 		return true, true
 	}
-	if !s.MustReseal(e, in) {
+	if !s.mustReseal(e, in) {
 		return false, false
 	}
 	if p.err != nil { // an earlier reseal of this pass has failed

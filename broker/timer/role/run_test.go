@@ -30,9 +30,9 @@ func TestReadRun(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, e *entries) {
 			e.write(words)
-			first, _, err := e.ReadRun(t.Context(), subject, uint64(len(strings.Fields(words))))
-			if err != nil || first != want {
-				t.Errorf("%s: the run begins with %d, %v; want %d", words, first, err, want)
+			start, err := e.readRun(t.Context(), subject, uint64(len(strings.Fields(words))), runStart{})
+			if err != nil || start.set != want {
+				t.Errorf("%s: the run begins with %d, %v; want %d", words, start.set, err, want)
 			}
 		})
 	}
@@ -57,12 +57,13 @@ func TestRunEndsWhileItIsRead(t *testing.T) {
 			return false
 		})
 		e.API.API = natstest.ProxyAPI
-		if first, _, err := e.ReadRun(t.Context(), subject, 3); !errors.Is(err, errReplaced) {
-			t.Errorf("the run begins with %d, %v; want %v", first, err, errReplaced)
+		progress, err := e.readRun(t.Context(), subject, 3, runStart{})
+		if !errors.Is(err, errRunEnded) || progress != (runStart{}) {
+			t.Errorf("the run begins with %+v, %v; want %v", progress, err, errRunEnded)
 		}
 		synctest.Wait()
-		if first, _, err := e.ReadRun(t.Context(), subject, 3); first != 3 || err != nil {
-			t.Errorf("the run begins with %d, %v; want 3", first, err)
+		if start, err := e.readRun(t.Context(), subject, 3, progress); start.set != 3 || err != nil {
+			t.Errorf("the run begins with %d, %v; want 3", start.set, err)
 		}
 	})
 }

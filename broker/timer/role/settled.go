@@ -18,10 +18,10 @@ type earlierEntries struct {
 	earlierRemoved bool  // no entry is left before the round's entry
 }
 
-// Removed records that the entry of a round was removed, if the series has a next round. EarlierRemoved is true if no
-// entry is left before the entry of the next round. If maxSettled is reached, Removed forgets an arbitrary other round.
-func (s *settledRounds) Removed(a *Alarm, earlierRemoved bool) {
-	if a.nextEntry == 0 {
+// removed records that the entry of a round was removed, if the series has a next round. EarlierRemoved is true if no
+// entry is left before the entry of the next round. If maxSettled is reached, removed forgets an arbitrary other round.
+func (s *settledRounds) removed(a *Alarm, earlierRemoved bool) {
+	if a.next == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -36,19 +36,17 @@ func (s *settledRounds) Removed(a *Alarm, earlierRemoved bool) {
 			break
 		}
 	}
-	s.rounds[a.nextEntry] = earlierEntries{a.At.UnixNano(), earlierRemoved}
+	s.rounds[a.next] = earlierEntries{a.At.UnixNano(), earlierRemoved}
 }
 
-// KnowsEarlierRounds reports whether this process has settled the rounds before the alarm's round. If so, the alarm
-// records this. If the stream was deleted or restored in the meantime, the same generation may belong to another entry.
-// So KnowsEarlierRounds also compares the times at which the replaced entry was stored.
-func (s *settledRounds) KnowsEarlierRounds(a *Alarm) bool {
+// recall records in the alarm of a round if this process has settled the earlier rounds. If the stream was deleted or
+// restored in the meantime, the same generation may belong to another entry. So recall also compares the times at which
+// the replaced entry was stored.
+func (s *settledRounds) recall(a *Alarm) {
 	s.mu.Lock()
 	earlier, ok := s.rounds[a.Generation]
 	s.mu.Unlock()
-	ok = ok && earlier.at == a.replacedAt.UnixNano()
-	if ok && a.AwaitsEarlierRounds {
-		a.SettleEarlierRounds(earlier.earlierRemoved)
+	if ok && earlier.at == a.replacedAt.UnixNano() {
+		a.settleEarlierRounds(earlier.earlierRemoved)
 	}
-	return ok
 }

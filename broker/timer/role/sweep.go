@@ -30,9 +30,9 @@ type Sweep struct {
 	earliest leader.Time
 }
 
-// NoteDue records the deadline of an entry: see Stream.Deadline. For an entry to reseal, the deadline is the time at
-// which the entry was stored. NoteDue ignores the zero time.
-func (s *Sweep) NoteDue(due time.Time) {
+// noteDue records the deadline of an entry: see Stream.deadline. For an entry to reseal, the deadline is the time at
+// which the entry was stored. noteDue ignores the zero time.
+func (s *Sweep) noteDue(due time.Time) {
 	if due.IsZero() {
 		return
 	}
@@ -65,9 +65,9 @@ func (s *Sweep) End(p Pass, local time.Time) {
 	s.running, s.nextAt = false, local.Add(min(max(minSweepPause, sweepShare*p.took), maxSweepPause))
 	if p.Err != nil {
 		s.nextAt = local.Add(minSweepPause)
-		s.NoteDue(time.Time{}.Add(1)) // in the past, so only nextAt delays the next pass
+		s.noteDue(time.Time{}.Add(1)) // in the past, so only nextAt delays the next pass
 	}
-	s.NoteDue(p.earliestDue)
+	s.noteDue(p.earliestDue)
 }
 
 // Pass is the result of a pass.
@@ -104,8 +104,9 @@ type Overdue struct {
 // Pass scans the stream once. It calls handle with batches of the entries whose deadline is the cutoff or earlier.
 // After each batch, Pass waits until all alarms of the batch have ended (Alarm.End), or until ctx ends. Pass also
 // reseals entries.
-func (s *Stream) Pass(ctx context.Context, cutoff time.Time, handle func(*Batch)) (end Pass) {
+func (l *Lane) Pass(ctx context.Context, cutoff time.Time, handle func(*Batch)) (end Pass) {
 	start, waited := time.Now(), time.Duration(0)
+	s := l.Stream
 	scan := s.Scan
 	scan.Stream, scan.Observer, scan.HeadersOnly = s.Name(), "sweep", true
 	scan.Filters = []string{s.Policy.Names.TimerFilter()}
@@ -118,7 +119,7 @@ func (s *Stream) Pass(ctx context.Context, cutoff time.Time, handle func(*Batch)
 		in := m.Incoming(s.Name())
 		in.HeadersOnly = true
 		e := entry.Parse(s.Policy, in)
-		found, deadline := s.overdue(e, m, b)
+		found, deadline := l.overdue(e, m, b)
 		began := time.Now()
 		done, revisit := end.seals.checkKey(ctx, s, in, e, cutoff)
 		waited += time.Since(began)
@@ -150,7 +151,7 @@ func (s *Stream) Pass(ctx context.Context, cutoff time.Time, handle func(*Batch)
 	return end
 }
 
-// postpone records the deadline of an entry that a later pass must handle: see NoteDue.
+// postpone records the deadline of an entry that a later pass must handle: see noteDue.
 func (p *Pass) postpone(due time.Time) {
 	if p.earliestDue.IsZero() || due.Before(p.earliestDue) {
 		p.earliestDue = due
@@ -172,8 +173,10 @@ func (b *Batch) handOver(ctx context.Context, handle func(*Batch)) {
 
 // overdue returns the timer of an entry that was read without its body, and the entry's deadline. The deadline is zero
 // if the sweep need not handle the entry.
-func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue, deadline time.Time) {
-	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
+func (l *Lane) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue, deadline time.Time) {
+	a := &Alarm{
+		Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), lane: l, state: doubt, batch: b,
+	}
 	switch {
 	case e.Problem != nil: // the timers' lane handles an invalid entry
 		return found, time.Time{}
@@ -183,8 +186,10 @@ func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue
 			return found, time.Time{}
 		}
 	case e.Kind == entry.Cancel, e.Kind == entry.Over:
-		a.Generation, a.Stage, a.Entry = m.Sequence, Settled, m.Sequence
-		a.OnlyEntry = !entry.ValidSubject(s.Policy, m.Subject)
+		a.Generation, a.state, a.removal.entry = m.Sequence, settled, m.Sequence
+		if !entry.ValidSubject(l.Policy, m.Subject) {
+			a.removal.reach = onlyThis
+		}
 	}
-	return Overdue{Alarm: a, Request: e.Request}, s.Deadline(e, m.Subject, m.At)
+	return Overdue{Alarm: a, Request: e.Request}, l.deadline(e, m.Subject, m.At)
 }

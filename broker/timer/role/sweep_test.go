@@ -30,10 +30,10 @@ func TestSweepWaits(t *testing.T) {
 	want("during a pass", now, local, 0, false)
 	s.End(Pass{took: 2 * time.Second}, local)
 	want("without a timer", now, local, 0, false)
-	s.NoteDue(set.Add(time.Hour))
-	s.NoteDue(time.Time{}) // the due time of a set that cannot be parsed
+	s.noteDue(set.Add(time.Hour))
+	s.noteDue(time.Time{}) // the due time of a set that cannot be parsed
 	want("with a timer", now, local, time.Hour+time.Minute, true)
-	s.NoteDue(set)
+	s.noteDue(set)
 	want("with an earlier timer", now, local, 200*time.Second, true)
 	s.Begin(now)
 	s.End(Pass{Err: errors.New("x")}, local)

@@ -6,7 +6,6 @@
 //	Judge                  decides about a request as the server would, with the server's order of checks; it is pure
 //	Service                receives requests, and answers them
 //	Store                  stores the entries of schedules
-//	TakeOver               moves schedules from a stream of the server to the broker
 //
 // A schedule is stored as an entry of a timer. Package entry writes and parses that entry (schedule.go).
 //
@@ -26,7 +25,9 @@
 //     schedule by the stream sequence of its first round, even after an operator has moved a round. If an operator
 //     moves a schedule that fires once, the client's sequence and message id identify no schedule any more.
 //   - A schedule with a TTL or a rollup is refused if the stream of its target does not allow TTLs or rollups.
-//   - Every queue is bounded. An instance carries out the requests about one schedule in their order of arrival.
+//   - Every queue is bounded. An instance carries out a tenant's requests about one schedule in their order of arrival.
+//     A slow request delays no request about another schedule, unless its tenant has slow requests about many: see
+//     package service for the turns of tenants. A request that has waited for half of its timeout is refused.
 //   - A tenant can make the server publish answers on the subject of a schedule. If the answers come from the tenant's
 //     own stream, the tenant chooses their headers and bodies. Such answers have no reply subject, or one below
 //     $JS.ACK. So service.Listener passes on only messages whose reply subject begins with _INBOX or another allowed

@@ -26,8 +26,8 @@ const (
 	nextPurge = "purge" // the value of jetstream.ScheduleNextHeader if the schedule does not fire again
 )
 
-// Change is the change that a request asks for.
-type Change struct {
+// Instruction is the change that a request asks for.
+type Instruction struct {
 	Cancel     bool // true if the request ends the schedule, false if the request sets the schedule
 	Schedule   entry.Schedule
 	Expected   *uint64        // the sequence of the schedule to replace or end; zero if none may exist, nil for any
@@ -47,8 +47,8 @@ func get(h message.Header, name string) string {
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
 // order of checks. Stream is the only stream that a request may expect (Nats-Expected-Stream). The rules determine the
 // allowed targets.
-func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
-	c := Change{Schedule: entry.Schedule{Subject: r.Subject}}
+func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Instruction, *refusal) {
+	c := Instruction{Schedule: entry.Schedule{Subject: r.Subject}}
 	if r.Undecodable {
 		return c, badPattern.withReason("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
@@ -89,7 +89,7 @@ func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now t
 }
 
 // parseConditions reads the Nats-Expected headers and the message id, and refuses batches and counters.
-func (c *Change) parseConditions(stream string, r message.Incoming) *Refusal {
+func (c *Instruction) parseConditions(stream string, r message.Incoming) *refusal {
 	if len(r.Header[headerBatch]) > 0 {
 		return &noBatches
 	}
@@ -125,7 +125,7 @@ func (c *Change) parseConditions(stream string, r message.Incoming) *Refusal {
 }
 
 // parseTimes reads the time of a schedule, or its interval or cron expression.
-func (c *Change) parseTimes(pattern string, r message.Incoming) *Refusal {
+func (c *Instruction) parseTimes(pattern string, r message.Incoming) *refusal {
 	zone, zoned := get(r.Header, jetstream.ScheduleTimeZoneHeader), len(r.Header[jetstream.ScheduleTimeZoneHeader]) > 0
 	if zoned {
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" {
@@ -169,7 +169,9 @@ func (c *Change) parseTimes(pattern string, r message.Incoming) *Refusal {
 }
 
 // parseOptions reads the other options of a schedule.
-func (c *Change) parseOptions(rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
+func (c *Instruction) parseOptions(
+	rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming,
+) *refusal {
 	if v := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
 		switch ttl, never, ok := parseTTL(v); {
 		case !ok:
@@ -214,7 +216,7 @@ func (c *Change) parseOptions(rules message.ScheduleRules, rule message.Schedule
 
 // parsePurge reads the headers with which a message ends another schedule. The server stores such a message, but the
 // broker does not.
-func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refusal {
+func (c *Instruction) parsePurge(rule message.ScheduleRule, r message.Incoming) *refusal {
 	next := get(r.Header, jetstream.ScheduleNextHeader)
 	scheduler := get(r.Header, jetstream.SchedulerHeader)
 	switch {
@@ -236,7 +238,7 @@ func (c *Change) parsePurge(rule message.ScheduleRule, r message.Incoming) *Refu
 }
 
 // parseEnd computes the end of the schedule from Nats-TTL.
-func (c *Change) parseEnd(r message.Incoming, now time.Time) *Refusal {
+func (c *Instruction) parseEnd(r message.Incoming, now time.Time) *refusal {
 	v := get(r.Header, jetstream.MsgTTLHeader)
 	if v == "" {
 		return nil

@@ -19,7 +19,7 @@ var (
 	rules = message.ParseScheduleRules("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
 )
 
-func judge(subject, body string, headers ...string) (Change, *Refusal) {
+func judge(subject, body string, headers ...string) (Instruction, *refusal) {
 	h := make(message.Header)
 	for i := 0; i < len(headers); i += 2 {
 		h[headers[i]] = append(h[headers[i]], headers[i+1])
@@ -131,7 +131,7 @@ func FuzzJudge(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of the brokers"}, time.Unix(0, 0))}
+		p := message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of the brokers"})}
 		header, problem := entry.ScheduleEntry(p, w.Schedule, h, nil, now)
 		if problem != nil || entry.CheckSchedule(p, w.Schedule.Subject) != nil {
 			return // refused by a rule of the broker

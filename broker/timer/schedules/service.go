@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,18 +14,19 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/service"
-	"delaybroker/broker/timer/store"
 )
 
 const (
-	// workers is the number of requests that are carried out concurrently. waiting is the maximum number of requests that
-	// wait for each worker. All requests about a schedule go to the same worker, which keeps their order.
-	workers, waiting = 16, 32
+	// workers is the number of requests that are carried out concurrently, and share the maximum number of these that
+	// belong to one tenant.
+	workers, share = 16, 12
+	// maxWaiting is the maximum number of requests that wait for a worker.
+	maxWaiting = 512
 	// maxReceived is the maximum number of messages that wait for Listener.Serve. Further messages are dropped.
 	maxReceived = 512
-	// timeout is the timeout of a request; the time in a queue does not count. It is shorter than the usual timeout of
-	// clients, 5 s.
+	// timeout is the timeout of a request, from its receipt. It is shorter than the usual timeout of clients, 5 s.
 	timeout = 4 * time.Second
 	// queueGroup is the queue group of all instances.
 	queueGroup = "delaybroker-schedules"
@@ -46,20 +47,22 @@ type Config struct {
 type Service struct {
 	Config
 	requests *service.Listener
-	queues   []chan *nats.Msg // one for each worker; Run closes them after its ctx has ended
-	seed     maphash.Seed
+	queue    *service.Queue[request] // Run closes it after its ctx has ended
+}
+
+// request is a message to be answered.
+type request struct {
+	*nats.Msg
+	received time.Time
 }
 
 // NewService returns a Service. It starts no goroutine.
 func NewService(cfg Config) *Service {
-	s := &Service{
-		Config: cfg, seed: maphash.MakeSeed(),
+	return &Service{
+		Config:   cfg,
 		requests: service.NewListener(cfg.Conn, cfg.ReplyPrefixes, maxReceived, cfg.Log),
+		queue:    service.NewQueue[request](maxWaiting, share),
 	}
-	for range workers {
-		s.queues = append(s.queues, make(chan *nats.Msg, waiting))
-	}
-	return s
 }
 
 // Run answers requests until ctx ends. Then it answers the requests that it has received, for at most the grace period.
@@ -69,39 +72,32 @@ func (s *Service) Run(ctx context.Context) {
 		s.Log.Error("cannot subscribe to schedule requests; this instance answers none (DELAY_SCHEDULES)", "err", err)
 		return
 	}
-	var workers []func(context.Context)
-	for _, queue := range s.queues {
-		workers = append(workers, func(ctx context.Context) {
-			for m := range queue {
-				s.work(ctx, m)
-			}
-		})
-	}
-	s.requests.Serve(ctx, s.Grace, s.receive, workers, func() {
-		for _, queue := range s.queues {
-			close(queue)
-		}
-	})
+	work := func(ctx context.Context) { s.queue.Work(func(r request) { s.carryOut(ctx, r) }) }
+	s.requests.Serve(ctx, s.Grace, s.receive, slices.Repeat([]func(context.Context){work}, workers), s.queue.Close)
 }
 
-// receive passes a request to its worker. It does not block.
+// receive passes a request to the workers. It does not block. The client chooses the header of the schedule, but not
+// the subject. So the tenant comes from the subject.
 func (s *Service) receive(m *nats.Msg) {
 	about := cmp.Or(m.Header.Get(jetstream.SchedulerHeader), m.Subject)
-	queue := s.queues[maphash.String(s.seed, about)%uint64(len(s.queues))]
-	select {
-	case queue <- m:
-	default:
-		s.answer(m, s.Store.refusalAck(&tooMany))
+	if refused, full := s.queue.Put(s.Rules.Tenant(m.Subject), about, request{m, time.Now()}); full {
+		s.answer(refused.Msg, s.Store.refusalAck(&tooMany))
 	}
 }
 
-// work carries out a request, and answers it if the result is certain.
-func (s *Service) work(base context.Context, m *nats.Msg) {
-	ctx, cancel := context.WithTimeout(base, timeout)
+// carryOut carries out a request, and answers it if the result is certain. A request that has waited for half of its
+// timeout is refused.
+func (s *Service) carryOut(base context.Context, r request) {
+	m := r.Msg
+	if time.Since(r.received) > timeout/2 {
+		s.answer(m, s.Store.refusalAck(&tooMany))
+		return
+	}
+	ctx, cancel := context.WithDeadline(base, r.received.Add(timeout))
 	defer cancel()
 	now, err := s.Store.Now(ctx)
 	for ; err != nil && ctx.Err() == nil; now, err = s.Store.Now(ctx) {
-		store.WaitToRetry(ctx)
+		change.WaitToRetry(ctx)
 	}
 	if err != nil {
 		return // nothing was stored; the client gets no answer
@@ -130,38 +126,38 @@ func (s *Service) answer(m *nats.Msg, a ack) {
 	}
 }
 
-// Refusal is the error in an answer to a client, in JetStream's format: the message was not stored.
-type Refusal struct {
+// refusal is the error in an answer to a client, in JetStream's format: the message was not stored.
+type refusal struct {
 	Code        int    `json:"code"` // an HTTP status
 	ErrCode     int    `json:"err_code"`
 	Description string `json:"description"`
 }
 
-func (r *Refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Description, r.ErrCode) }
+func (r *refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Description, r.ErrCode) }
 
 // The refusals of nats-server, with its codes and texts (server/errors.json).
 var (
-	badPattern   = Refusal{400, 10189, "message schedules pattern is invalid"}
-	badTarget    = Refusal{400, 10190, "message schedules target is invalid"}
-	badTTL       = Refusal{400, 10191, "message schedules invalid per-message TTL"}
-	badRollup    = Refusal{400, 10192, "message schedules invalid rollup"}
-	badSource    = Refusal{400, 10203, "message schedules source is invalid"}
-	badScheduler = Refusal{400, 10212, "message schedules invalid scheduler"}
-	badZone      = Refusal{400, 10223, "message schedules time zone is invalid"}
-	badOwnTTL    = Refusal{400, 10165, "invalid per-message TTL"}
-	badExpected  = Refusal{400, 10193, "missing sequence for expected last sequence per subject"}
-	noTTL        = Refusal{400, 10166, "per-message TTL is disabled"}
-	otherStream  = Refusal{400, 10060, "expected stream does not match"}
-	noCounters   = Refusal{400, 10168, "message counters is disabled"}
-	badCounter   = Refusal{400, 10171, "message counter increment is invalid"}
-	noBatches    = Refusal{400, 10174, "atomic publish is disabled"}
-	sourced      = Refusal{400, 10227, "message stream source header is not allowed"}
-	tooMany      = Refusal{429, jsapi.CodeTooMany, "too many requests"}
-	tooLarge     = Refusal{400, jsapi.CodeTooLarge, "message size exceeds maximum allowed"}
+	badPattern   = refusal{400, 10189, "message schedules pattern is invalid"}
+	badTarget    = refusal{400, 10190, "message schedules target is invalid"}
+	badTTL       = refusal{400, 10191, "message schedules invalid per-message TTL"}
+	badRollup    = refusal{400, 10192, "message schedules invalid rollup"}
+	badSource    = refusal{400, 10203, "message schedules source is invalid"}
+	badScheduler = refusal{400, 10212, "message schedules invalid scheduler"}
+	badZone      = refusal{400, 10223, "message schedules time zone is invalid"}
+	badOwnTTL    = refusal{400, 10165, "invalid per-message TTL"}
+	badExpected  = refusal{400, 10193, "missing sequence for expected last sequence per subject"}
+	noTTL        = refusal{400, 10166, "per-message TTL is disabled"}
+	otherStream  = refusal{400, 10060, "expected stream does not match"}
+	noCounters   = refusal{400, 10168, "message counters is disabled"}
+	badCounter   = refusal{400, 10171, "message counter increment is invalid"}
+	noBatches    = refusal{400, 10174, "atomic publish is disabled"}
+	sourced      = refusal{400, 10227, "message stream source header is not allowed"}
+	tooMany      = refusal{429, jsapi.CodeTooMany, "too many requests"}
+	tooLarge     = refusal{400, jsapi.CodeTooLarge, "message size exceeds maximum allowed"}
 )
 
 // withReason returns the refusal with a reason added to its text, for a rule that the server does not have.
-func (r Refusal) withReason(format string, args ...any) *Refusal {
+func (r refusal) withReason(format string, args ...any) *refusal {
 	r.Description += ": " + fmt.Sprintf(format, args...)
 	return &r
 }

@@ -1,7 +1,6 @@
 package schedules
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -11,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,12 +18,12 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
-	"delaybroker/broker/timer/store"
 )
 
 const (
-	// stepTimeout is the timeout of a read, and of each step of a take-over.
+	// stepTimeout is the timeout of a read, and of a request for the target's stream.
 	stepTimeout = time.Second
 	// duplicateWindow is the time for which a Nats-Msg-Id counts as used: the server's default duplicate window.
 	duplicateWindow = 2 * time.Minute
@@ -36,23 +34,23 @@ var errUnknown = errors.New("unknown whether the schedule is stored")
 
 // ack is JetStream's answer to a publish.
 type ack struct {
-	Error     *Refusal `json:"error,omitempty"`
+	Error     *refusal `json:"error,omitempty"`
 	Stream    string   `json:"stream"`
 	Sequence  uint64   `json:"seq"`
 	Duplicate bool     `json:"duplicate,omitempty"`
 }
 
 // Store stores schedules among the timers.
-type Store struct{ *store.Timers }
+type Store struct{ *change.Timers }
 
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
 // checkStorable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the
 // schedule's message; otherwise nil. Only a message with a TTL or a rollup needs the check of the stream. If the
 // broker finds no such stream, or cannot ask for it, checkStorable returns nil: the stream may be in another account.
-func (s Store) checkStorable(ctx context.Context, c Change) *Refusal {
+func (s Store) checkStorable(ctx context.Context, c Instruction) *refusal {
 	if problem := entry.CheckSchedule(s.Policy, c.Schedule.Subject); problem != nil {
-		return &Refusal{400, jsapi.CodeStoreFailed, problem.Sentence}
+		return &refusal{400, jsapi.CodeStoreFailed, problem.Sentence}
 	}
 	ttl, rollup := c.Schedule.TTL != "", c.Schedule.Rollup
 	if c.Cancel || !ttl && !rollup {
@@ -83,8 +81,8 @@ func (s Store) checkStorable(ctx context.Context, c Change) *Refusal {
 // attempt carries out one change.
 type attempt struct {
 	Store
-	Change
-	store.Attempt
+	Instruction
+	change.Attempt
 	request message.Incoming
 	now     time.Time // when the attempt began, by the clock of a leader: see carryOut
 	token   string    // the token of the request, which the entry contains
@@ -96,21 +94,20 @@ type attempt struct {
 }
 
 // carryOut stores the change of a request. It returns when the result is certain or ctx ends. Now is the present time
-// of the leader of the timers' stream or, during a take-over, of the stream that has the schedule. The only error is
-// errUnknown.
-func (s Store) carryOut(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
+// of the leader of the timers' stream. The only error is errUnknown.
+func (s Store) carryOut(ctx context.Context, r message.Incoming, c Instruction, now time.Time) (ack, error) {
 	a := attempt{
-		Store: s, Change: c, request: r, now: now, token: cmp.Or(c.Schedule.Token, rand.Text()),
+		Store: s, Instruction: c, request: r, now: now, token: rand.Text(),
 		inPlace: c.Expected != nil || c.Schedule.MsgID != "",
-		Attempt: store.Attempt{
+		Attempt: change.Attempt{
 			Timers: s.Timers, Subject: s.Policy.Names.ScheduleSubject(c.Schedule.Subject), ReadTimeout: stepTimeout,
 		},
 	}
-	if c.Schedule.MsgID != "" && c.Schedule.Token == "" && !c.Cancel {
+	if c.Schedule.MsgID != "" && !c.Cancel {
 		a.token = tokenOf(c.Schedule.MsgID)
 	}
 	err := a.Run(ctx, &a, !a.inPlace)
-	if refused, ok := errors.AsType[*Refusal](err); ok {
+	if refused, ok := errors.AsType[*refusal](err); ok {
 		return s.refusalAck(refused), nil
 	}
 	if err != nil || a.answer == (ack{}) {
@@ -125,7 +122,7 @@ func tokenOf(id string) string {
 	return "id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// Decide implements store.Rules.
+// Decide implements a rule of change.Attempt.
 func (a *attempt) Decide() timer.Next {
 	st, ok := subjectStateOf(a.State)
 	doubt := a.Doubt.Unanswered
@@ -141,22 +138,19 @@ func (a *attempt) Decide() timer.Next {
 	case a.Expected != nil && *a.Expected != st.pendingGeneration:
 		if !doubt { // in doubt, our entry may have been stored, and then replaced
 			why := fmt.Sprintf("wrong last sequence: %d", st.pendingGeneration)
-			a.answer = a.refusalAck(&Refusal{400, jsapi.CodeWrongLast, why})
+			a.answer = a.refusalAck(&refusal{400, jsapi.CodeWrongLast, why})
 		}
 		return timer.Reply
 	}
 	return timer.Publish
 }
 
-// Decisive implements store.Rules. Every last entry is decisive.
+// Decisive implements a rule of change.Attempt. Every last entry is decisive.
 func (a *attempt) Decisive(entry.Entry) bool { return true }
 
 // isOwn reports whether this request, or one with the same Nats-Msg-Id, has stored the last entry within the duplicate
-// window. For a take-over, the window does not count.
+// window.
 func (a *attempt) isOwn(st subjectState) bool {
-	if a.Schedule.Token != "" { // a take-over: no other request has the same token
-		return st.token == a.token
-	}
 	id := a.Schedule.MsgID
 	return (st.token == a.token || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.setAt) < duplicateWindow
 }
@@ -191,7 +185,7 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 	if series > 0 { // the client knows the sequence of the first round
 		st.generation, st.setAt = series, r.Accepted
 	}
-	if moved := series == 0 && e.Token != tokenOf(r.MsgID) && !strings.HasPrefix(e.Token, takeOverPrefix); moved {
+	if moved := series == 0 && e.Token != tokenOf(r.MsgID); moved {
 		st.msgID = "" // an operator moved the schedule, so the id does not identify it any more
 	}
 	if e.PendingOrPaused() {
@@ -200,14 +194,14 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 	return st, true
 }
 
-// Entry implements store.Rules.
+// Entry implements a rule of change.Attempt.
 func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error) {
 	schedule, body := a.Schedule, a.request.Data
 	schedule.Token = a.token
 	header, problem := message.Header(nil), (*message.Problem)(nil)
 	if a.Cancel {
 		header, body = message.Header{message.HeaderCancel: {a.token}}, nil
-		a.Policy.Keys.SealMessage(a.Subject, header, nil, a.now)
+		a.Policy.Keys.SealMessage(a.Subject, header, nil)
 	} else if header, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}
@@ -220,36 +214,36 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 
 // refusalFor returns the refusal for a problem. If the server has no such rule, the refusal has the code of a stream
 // that cannot store a message, so that clients treat it as a refusal by the stream.
-func refusalFor(p *message.Problem) *Refusal {
+func refusalFor(p *message.Problem) *refusal {
 	switch p.Code {
 	case message.BadTarget:
 		return badTarget.withReason("%s", p.Sentence)
 	case message.BadTime, message.TooFar, message.BadTimer:
 		return badPattern.withReason("%s", p.Sentence)
 	}
-	return &Refusal{400, jsapi.CodeStoreFailed, p.Sentence}
+	return &refusal{400, jsapi.CodeStoreFailed, p.Sentence}
 }
 
-// Judge implements store.Rules.
-func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.Meaning, error) {
+// Judge implements a rule of change.Attempt.
+func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (change.Meaning, error) {
 	switch outcome := reply.Outcome(); {
 	case outcome == jsapi.Stored:
 		a.answer = a.storedAck(reply.Ack.Sequence)
-		return store.Final, nil
+		return change.Final, nil
 	case !outcome.NotStored():
-		return store.Doubtful, nil
+		return change.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
-		return store.Retry, nil // the stream has no leader at the moment, or is storing another entry
+		return change.Retry, nil // the stream has no leader at the moment, or is storing another entry
 	case outcome == jsapi.Conflict && a.Conditions[jetstream.ExpectedLastSeqHeader] == nil:
-		return store.Replaced, nil
+		return change.Replaced, nil
 	case a.Doubt.Unanswered:
-		return store.Retry, nil // this publish is refused, but an earlier one may be stored
+		return change.Retry, nil // this publish is refused, but an earlier one may be stored
 	case outcome == jsapi.TooLarge:
-		return store.Final, &tooLarge
+		return change.Final, &tooLarge
 	}
-	return store.Final, &Refusal{reply.Ack.Status, reply.Ack.Code, reply.Ack.Description}
+	return change.Final, &refusal{reply.Ack.Status, reply.Ack.Code, reply.Ack.Description}
 }
 
 func (a *attempt) storedAck(sequence uint64) ack { return ack{Stream: a.stream(), Sequence: sequence} }
 
-func (s Store) refusalAck(r *Refusal) ack { return ack{Error: r, Stream: s.stream()} }
+func (s Store) refusalAck(r *refusal) ack { return ack{Error: r, Stream: s.stream()} }

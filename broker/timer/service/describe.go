@@ -11,7 +11,7 @@ import (
 const (
 	serviceName    = "delaybroker"
 	serviceVersion = "1.0.0" // of the requests and answers, not of the program
-	description    = "Looks at named timers, cancels, moves, fires, pauses and resumes them"
+	description    = "Looks at named timers, sets, cancels, moves, fires, pauses and resumes them"
 )
 
 // questionSubjects returns the subjects of the requests of "nats micro" to all services, to services of this name, and
@@ -40,14 +40,14 @@ func (s *Service) describe(m *nats.Msg) bool {
 func (s *Service) description(verb micro.Verb) any {
 	identity := micro.ServiceIdentity{
 		Name: serviceName, ID: s.id, Version: serviceVersion,
-		Metadata: map[string]string{"instance": s.Instance, "prefix": s.names.Prefix()},
+		Metadata: map[string]string{"instance": s.Instance, "prefix": s.Names.Prefix()},
 	}
 	switch verb {
 	case micro.InfoVerb:
 		info := micro.Info{ServiceIdentity: identity, Type: micro.InfoResponseType, Description: description}
 		for _, e := range s.endpoints {
 			info.Endpoints = append(info.Endpoints,
-				micro.EndpointInfo{Name: e.name, Subject: e.subjects[0], QueueGroup: micro.DefaultQueueGroup})
+				micro.EndpointInfo{Name: e.Name, Subject: e.Subjects[0], QueueGroup: micro.DefaultQueueGroup})
 		}
 		return info
 	case micro.StatsVerb:

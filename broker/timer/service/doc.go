@@ -1,9 +1,8 @@
-// Package service answers requests about named timers on the subjects delayctl.>, as a NATS micro service. Package
-// timer/store carries out the requests.
+// Package service answers requests on the subjects delayctl.>, as a NATS micro service. It knows no single request: its
+// endpoints come from package operation.
 //
-//	Service   answers requests
+//	Service   passes requests to its endpoints, and their results to the clients
 //	Listener  receives requests on subjects; when its context ends, it still passes on the requests that wait
-//	Call      is a function of another package, which answers the requests on one more subject
 //
 // # Reply subjects and permissions
 //
@@ -20,10 +19,11 @@
 //
 // # Bounds
 //
-// The service has two queues. One is for requests about one timer, and has up to 64 workers. The other is for requests
-// that list or change many timers, or read all lanes, and has four workers.
+// The service has two queues. One is for requests about one object, and has up to 64 workers. The other is for requests
+// that list or change many, or read all lanes, and has four workers.
 //
-// A tenant is the first token of the targets. A tenant may occupy at most three quarters of the workers of the first
+// A tenant is the first token of the targets. For a schedule, it is the tenant of the schedule's subject: see
+// message.ScheduleRules.Tenant. A tenant may occupy at most three quarters of the workers of the first
 // queue, and one worker of the second. Tenants with waiting requests take turns, with one request each. If a queue is
 // full, a request of the tenant with the most waiting requests is refused as busy. A request that has waited for half
 // of its timeout is refused, too. A refused request has changed nothing.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +18,6 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer"
-	"delaybroker/broker/timer/store"
 )
 
 const (
@@ -45,41 +44,56 @@ const (
 // Config is the configuration of a Service.
 type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
-	Timers        *store.Timers
-	Calls         map[string]Call // the added calls, by the end of the subject: lanes, where.*
+	Names         message.Names
+	Endpoints     []Endpoint
+	Calls         map[string]Call // endpoints about all lanes, by the end of the subject: lanes, where.*
 	ReplyPrefixes []string        // allowed prefixes of reply subjects, beside _INBOX and _R_; without the final dot
 	Instance      string          // shown to operators
 	Grace         time.Duration   // for how long Run still answers received requests after its ctx has ended
 	Log           *slog.Logger
 }
 
-// Call answers the requests on one subject. The result is encoded as JSON; the error is a *store.Refusal if the request
-// is invalid. If the subject of the Call ends with a wildcard, rest is the token in place of the wildcard.
+// An Endpoint answers the requests on some subjects.
+type Endpoint struct {
+	Name     string
+	Root     string // the beginning of its subjects, with a final dot if a token must follow
+	Subjects []string
+	Many     bool // the requests list or change many objects, or read all lanes: they go to a queue of their own
+	// Tenant returns the first token of the targets in the rest of a subject after Root; empty if there is none.
+	Tenant func(rest string) string
+	// Answer answers a request. Rest is the rest of its subject after Root. The result is encoded as JSON. An error with
+	// the method StatusCode is a refusal, such as of an invalid request. The method ProblemCode returns the code of the
+	// dead letter that the refused message would have become, or nothing.
+	Answer func(ctx context.Context, rest string, m *nats.Msg) (any, error)
+}
+
+// Call answers the requests on one subject, as Endpoint.Answer does. If the subject of the Call ends with a wildcard,
+// rest is the token in place of the wildcard.
 type Call = func(ctx context.Context, rest string, body []byte) (any, error)
 
 // Service answers requests about timers. Several instances share the requests. Create a Service with NewService; Run
 // does the work.
 type Service struct {
 	Config
-	names     message.Names
 	id        string // unique among all services
 	started   time.Time
 	endpoints []*endpoint
 	questions map[string]micro.Verb // the requests of "nats micro", by subject
 	requests  *Listener
-	one, many *queue // Run closes them after its ctx has ended
-	workers   int    // the number of workers of the queue one
+	one, many *Queue[request] // Run closes them after its ctx has ended
+	workers   int             // the number of workers of the queue one
 }
 
-// endpoint handles the requests on some subjects.
+// request is a message to be answered.
+type request struct {
+	*nats.Msg
+	endpoint *endpoint
+	received time.Time
+}
+
+// endpoint is an Endpoint with the counts of its requests.
 type endpoint struct {
-	name     string
-	root     string // the beginning of its subjects, with a final dot if a token must follow
-	subjects []string
-	verb     timer.Verb
-	answers  func(ctx context.Context, r request) (any, error)
-	isMany   bool // the requests go to the queue many
-	isCall   bool // the requests are about all lanes: the subject contains no target
+	Endpoint
 
 	mu    sync.Mutex // guards stats
 	stats micro.EndpointStats
@@ -90,37 +104,25 @@ func NewService(cfg Config) *Service {
 	id := rand.Text()
 	workers := oneWorkers(cfg.Conn.MaxPayload())
 	s := &Service{
-		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionSubjects(id),
+		Config: cfg, id: id, questions: questionSubjects(id),
 		requests: NewListener(cfg.Conn, cfg.ReplyPrefixes, maxReceived, cfg.Log),
-		workers:  workers, one: newQueue(oneWaiting, workers*3/4), many: newQueue(manyWaiting, 1),
+		workers:  workers, one: NewQueue[request](oneWaiting, workers*3/4), many: NewQueue[request](manyWaiting, 1),
 	}
-	for _, verb := range []timer.Verb{
-		timer.Get, timer.Cancel, timer.Move, timer.Fire, timer.Pause, timer.Resume, timer.Retime,
-	} {
-		root := s.names.TimerCall(string(verb))
-		s.endpoints = append(s.endpoints, &endpoint{
-			name: string(verb), root: root, subjects: []string{root + "*.>"}, verb: verb, answers: s.changeTimer,
-		})
-	}
-	for _, e := range []*endpoint{
-		{name: "timers", root: s.names.TimersCall(), answers: s.list},
-		{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: s.bulk},
-		{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: s.bulk},
-	} {
-		e.isMany, e.subjects = true, []string{e.root + ".>", e.root}
-		s.endpoints = append(s.endpoints, e)
+	for _, e := range s.Endpoints {
+		s.endpoints = append(s.endpoints, &endpoint{Endpoint: e})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {
-		root := strings.TrimSuffix(s.names.Call(name), ".*")
-		s.endpoints = append(s.endpoints, &endpoint{
-			name: strings.TrimSuffix(name, ".*"), root: root, subjects: []string{s.names.Call(name)}, isMany: true, isCall: true,
-			answers: func(ctx context.Context, r request) (any, error) {
-				return s.Calls[name](ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
+		root := strings.TrimSuffix(s.Names.Call(name), ".*")
+		s.endpoints = append(s.endpoints, &endpoint{Endpoint: Endpoint{
+			Name: strings.TrimSuffix(name, ".*"), Root: root, Subjects: []string{s.Names.Call(name)}, Many: true,
+			Tenant: func(string) string { return "" },
+			Answer: func(ctx context.Context, rest string, m *nats.Msg) (any, error) {
+				return s.Calls[name](ctx, strings.TrimPrefix(rest, "."), m.Data)
 			},
-		})
+		}})
 	}
 	for _, e := range s.endpoints {
-		e.stats = micro.EndpointStats{Name: e.name, Subject: e.subjects[0], QueueGroup: micro.DefaultQueueGroup}
+		e.stats = micro.EndpointStats{Name: e.Name, Subject: e.Subjects[0], QueueGroup: micro.DefaultQueueGroup}
 	}
 	return s
 }
@@ -143,15 +145,15 @@ func (s *Service) Run(ctx context.Context) {
 	workers := slices.Repeat([]func(context.Context){one}, s.workers)
 	workers = append(workers, slices.Repeat([]func(context.Context){many}, maxMany)...)
 	s.requests.Serve(ctx, s.Grace, s.receive, workers, func() {
-		s.one.close()
-		s.many.close()
+		s.one.Close()
+		s.many.Close()
 	})
 }
 
 // listen subscribes to the subjects of the endpoints, and to those of "nats micro".
 func (s *Service) listen() error {
 	for _, e := range s.endpoints {
-		if err := s.requests.Subscribe(micro.DefaultQueueGroup, e.subjects...); err != nil {
+		if err := s.requests.Subscribe(micro.DefaultQueueGroup, e.Subjects...); err != nil {
 			return err
 		}
 	}
@@ -164,66 +166,46 @@ func (s *Service) receive(m *nats.Msg) {
 		return
 	}
 	i := slices.IndexFunc(s.endpoints, func(e *endpoint) bool {
-		rest, ok := strings.CutPrefix(m.Subject, e.root)
-		return ok && (!e.isMany || rest == "" || rest[0] == '.')
+		rest, ok := strings.CutPrefix(m.Subject, e.Root)
+		return ok && (!e.Many || rest == "" || rest[0] == '.')
 	})
 	if i < 0 {
 		return
 	}
 	e := s.endpoints[i]
-	r, queue := request{Msg: m, endpoint: e, tenant: e.tenant(m.Subject), received: time.Now()}, s.one
+	r, queue := request{Msg: m, endpoint: e, received: time.Now()}, s.one
 	if size := m.Size(); size > maxRequest {
-		s.answer(r, nil, store.Refusef(
-			store.CodeTooLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
+		s.answer(r, nil, refusef(
+			http.StatusRequestEntityTooLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
 		return
 	}
-	if e.isMany {
+	if e.Many {
 		queue = s.many
 	}
-	if refused, full := queue.put(r); full {
-		s.answer(refused, nil, store.Refusef(
-			store.CodeBusy, "busy: %d requests wait, which is the maximum; repeat this one in a second", queue.max))
+	if refused, full := queue.Put(e.Tenant(m.Subject[len(e.Root):]), "", r); full {
+		s.answer(refused, nil, refusef(
+			http.StatusTooManyRequests, "busy: %d requests wait, which is the maximum; repeat this one in a second", queue.max))
 	}
-}
-
-// tenant returns the first token of the targets in a subject of the endpoint; empty if the subject contains no target.
-func (e *endpoint) tenant(subject string) string {
-	rest := strings.TrimPrefix(subject, e.root)
-	switch {
-	case e.isCall:
-		return ""
-	case e.isMany:
-		rest = strings.TrimPrefix(rest, ".")
-	default:
-		_, rest, _ = strings.Cut(rest, ".") // after the key
-	}
-	first, _, _ := strings.Cut(rest, ".")
-	return first
 }
 
 // work carries out requests until the queue is closed and empty. Timeout is the timeout of each request, from its
 // receipt.
-func (s *Service) work(base context.Context, from *queue, timeout time.Duration) {
-	for {
-		r, ok := from.take()
-		if !ok {
-			return
-		}
+func (s *Service) work(base context.Context, from *Queue[request], timeout time.Duration) {
+	from.Work(func(r request) {
 		answer, err := s.carryOut(base, r, timeout)
 		s.answer(r, answer, err)
-		from.done(r)
-	}
+	})
 }
 
 func (s *Service) carryOut(base context.Context, r request, timeout time.Duration) (any, error) {
 	if waited := time.Since(r.received); waited > timeout/2 {
-		return nil, store.Refusef(
-			store.CodeBusy, "busy: the request has waited for %s and has not begun; repeat it in a second",
+		return nil, refusef(
+			http.StatusTooManyRequests, "busy: the request has waited for %s and has not begun; repeat it in a second",
 			waited.Round(time.Millisecond))
 	}
 	ctx, cancel := context.WithDeadline(base, r.received.Add(timeout))
 	defer cancel()
-	return r.endpoint.answers(ctx, r)
+	return r.endpoint.Answer(ctx, r.Subject[len(r.endpoint.Root):], r.Msg)
 }
 
 // answer sends the answer, or the error in the format of package micro, and counts the request.
@@ -233,12 +215,16 @@ func (s *Service) answer(r request, answer any, err error) {
 		m.Data, err = encode(answer)
 	}
 	if err != nil {
-		refused := store.Refusef(store.CodeUnavailable, "%v", err)
-		errors.As(err, &refused)
-		m.Header = nats.Header{
-			micro.ErrorHeader: {refused.Sentence}, micro.ErrorCodeHeader: {strconv.Itoa(refused.Code)},
+		code := statusOf(err)
+		m.Header = nats.Header{micro.ErrorHeader: {err.Error()}, micro.ErrorCodeHeader: {strconv.Itoa(code)}}
+		body := map[string]any{"code": code, "message": err.Error()}
+		if p, ok := errors.AsType[interface {
+			error
+			ProblemCode() string
+		}](err); ok && p.ProblemCode() != "" {
+			body["problem"] = p.ProblemCode()
 		}
-		m.Data, _ = encode(map[string]any{"code": refused.Code, "message": refused.Sentence})
+		m.Data, _ = encode(body)
 	}
 	if e := s.Conn.PublishMsg(m); e != nil && err == nil {
 		err = e

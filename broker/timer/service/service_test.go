@@ -10,9 +10,17 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
+
+// refusals returns an endpoint that refuses each request about one timer.
+func refusals(names message.Names) []Endpoint {
+	root := names.TimerCall("get")
+	return []Endpoint{{
+		Name: "get", Root: root, Subjects: []string{root + "*.>"}, Tenant: func(string) string { return "orders" },
+		Answer: func(context.Context, string, *nats.Msg) (any, error) { return nil, refusef(400, "no") },
+	}}
+}
 
 // TestRunAnswersReceivedRequests: a service that stops answers the received requests, and ends its subscriptions.
 func TestRunAnswersReceivedRequests(t *testing.T) {
@@ -23,7 +31,7 @@ func TestRunAnswersReceivedRequests(t *testing.T) {
 		}
 		nc := on.Connect()
 		s := NewService(Config{
-			Conn: nc, Timers: &store.Timers{Policy: message.Policy{Names: names}}, Log: slog.New(slog.DiscardHandler),
+			Conn: nc, Names: names, Endpoints: refusals(names), Log: slog.New(slog.DiscardHandler),
 		})
 		answers := make(chan *nats.Msg, maxReceived)
 		if _, err := on.Connect().ChanSubscribe("_INBOX.asker.*", answers); err != nil {
@@ -54,7 +62,7 @@ func TestBusy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := NewService(Config{Conn: on.Connect(), Timers: &store.Timers{Policy: message.Policy{Names: names}}})
+		s := NewService(Config{Conn: on.Connect(), Names: names, Endpoints: refusals(names)})
 		answers := make(chan *nats.Msg, maxReceived)
 		if _, err := on.Connect().ChanSubscribe("_INBOX.asker", answers); err != nil {
 			t.Fatal(err)

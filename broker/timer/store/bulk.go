@@ -3,13 +3,12 @@ package store
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/timer"
-	"delaybroker/levels"
+	"delaybroker/broker/timer/change"
 )
 
 const (
@@ -35,7 +34,7 @@ type BulkResult struct {
 	Outcomes map[timer.Outcome]int `json:"outcomes,omitempty"`
 	Refused  int                   `json:"refused,omitempty"` // timers; in a dry run, those that a run would refuse
 	Why      string                `json:"why,omitempty"`     // the key of the first refused timer, and the reason
-	Sealed   bool                  `json:"-"`                 // a timer was refused with ErrSecret
+	Sealed   bool                  `json:"-"`                 // a timer was refused with change.ErrSecret
 	DryRun   bool                  `json:"dry_run,omitempty"`
 	UpTo     uint64                `json:"up_to"`
 	Next     uint64                `json:"next,omitempty"` // Page.Start of the next page; zero on the last page
@@ -63,7 +62,7 @@ func (d *BulkResult) Add(later BulkResult) {
 // generation, so a page that is repeated with the same UpTo moves no timer twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	if b.Verb == timer.Move && b.By == 0 {
-		return BulkResult{}, Refusef(CodeBadRequest, "by is missing: want a duration, such as 5m or -5m")
+		return BulkResult{}, change.Refusef(change.CodeBadRequest, "by is missing: want a duration, such as 5m or -5m")
 	}
 	b.Filter.State = timer.Pending
 	page, err := t.List(ctx, b.Filter, b.Page)
@@ -91,29 +90,27 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	return d, nil
 }
 
-func (b Bulk) change(row Row) Change {
-	return Change{
-		Request: timer.Request{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
+func (b Bulk) change(row Row) change.Change {
+	return change.Change{
+		Call: timer.Call{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
 	}
 }
 
 // checkRow counts a timer that a real run would refuse: it makes the entry, and does not publish the entry. A missing
 // secret does not count, since the broker that carries out the change has the secret.
 func (t *Timers) checkRow(ctx context.Context, b Bulk, row Row, d *BulkResult) {
-	a := t.attempt(b.change(row))
-	a.State = row.state
-	if _, err := a.Entry(ctx, row.Generation); err != nil && !errors.Is(err, ErrSecret) {
+	if err := t.Check(ctx, b.change(row), row.state); err != nil && !errors.Is(err, change.ErrSecret) {
 		d.countRefusal(row, err)
 	}
 }
 
 // countRefusal reports whether an error is a refusal, and counts the timer if so.
 func (d *BulkResult) countRefusal(row Row, err error) bool {
-	refused, ok := errors.AsType[*Refusal](err)
+	refused, ok := errors.AsType[*change.Error](err)
 	if !ok {
 		return false
 	}
-	d.Sealed = d.Sealed || errors.Is(err, ErrSecret)
+	d.Sealed = d.Sealed || errors.Is(err, change.ErrSecret)
 	if d.Refused++; d.Why == "" {
 		d.Why = row.Key + ": " + refused.Sentence
 	}
@@ -140,13 +137,4 @@ func (t *Timers) changeAll(ctx context.Context, b Bulk, rows []Row, d *BulkResul
 		})
 	}
 	working.Wait()
-}
-
-// ParseShift parses a duration with an optional sign, as in +5m or -5m.
-func ParseShift(text string) (time.Duration, error) {
-	if rest, earlier := strings.CutPrefix(text, "-"); earlier {
-		d, err := levels.ParseDuration(rest)
-		return -d, err
-	}
-	return levels.ParseDuration(strings.TrimPrefix(text, "+"))
 }

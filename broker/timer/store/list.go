@@ -15,6 +15,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
 )
 
@@ -33,36 +34,37 @@ const (
 
 // Filter selects timers.
 type Filter struct {
-	Targets []string      `json:"-"`             // patterns of targets, also of schedules' targets; empty for all
-	Prefix  string        `json:"-"`             // first tokens of timers' targets and schedules' subjects; empty for all
-	Key     string        `json:"key,omitempty"` // pattern of keys or schedule names; * for any characters; empty for all
-	DueFrom time.Time     `json:"due_from,omitzero"`
-	DueTo   time.Time     `json:"due_to,omitzero"` // exclusive
-	State   timer.Outcome `json:"state,omitempty"` // Pending, Paused, Fired or Cancelled; empty for all
+	Targets []string // patterns of targets, also of schedules' targets; empty for all
+	Prefix  string   // first tokens of timers' targets and schedules' subjects; empty for all
+	Key     string   // pattern of keys or schedule names; * for any characters; empty for all
+	DueFrom time.Time
+	DueTo   time.Time     // exclusive
+	State   timer.Outcome // Pending, Paused, Fired or Cancelled; empty for all
 
-	Recurring bool   `json:"recurring,omitempty"` // only timers that recur
-	OneShot   bool   `json:"once,omitempty"`      // only timers that fire once
-	Set       string `json:"set,omitempty"`       // only timers with this Delay-Owner; empty for all
+	Recurring bool   // only timers that recur
+	OneShot   bool   // only timers that fire once
+	Set       string // only timers with this Delay-Owner; empty for all
 }
 
 // Page has the bounds of a page.
 type Page struct {
-	Start uint64 `json:"after,omitempty"` // the page begins above it: Listing.Next of the previous page; zero for none
-	UpTo  uint64 `json:"up_to,omitempty"` // the maximum sequence of an entry; zero for the end of the stream
-	Limit int    `json:"limit,omitempty"` // the maximum number of timers; zero is defaultLimit
+	Start uint64 // the page begins above it: Listing.Next of the previous page; zero for none
+	UpTo  uint64 // the maximum sequence of an entry; zero for the end of the stream
+	Limit int    // the maximum number of timers; zero is defaultLimit
+	ByDue bool   // only pending timers, the next due first; Start is the generation of the one at Filter.DueFrom
 }
 
 // Row is one timer of a page.
 type Row struct {
-	State      timer.Outcome `json:"state"`
-	Key        string        `json:"key"`
-	Target     string        `json:"target"` // empty for a schedule that has ended
-	Generation uint64        `json:"generation"`
-	Due        time.Time     `json:"due,omitzero"`
-	Delivery   entry.Outcome `json:"became,omitempty"` // the outcome of a fired timer; empty until it is recorded
-	Size       int           `json:"size"`             // of the body, in bytes
-	Why        string        `json:"why,omitempty"`
-	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for a timer that fires once
+	State      timer.Outcome     `json:"state"`
+	Key        string            `json:"key"`
+	Target     string            `json:"target"` // empty for a schedule that has ended
+	Generation uint64            `json:"generation"`
+	Due        time.Time         `json:"due,omitzero"`
+	Delivery   entry.Outcome     `json:"became,omitempty"` // the outcome of a fired timer; empty until it is recorded
+	Size       int               `json:"size"`             // of the body, in bytes
+	Why        string            `json:"why,omitempty"`
+	Recurring  *change.Recurring `json:"recurring,omitempty"` // nil for a timer that fires once
 	// Unopened means that this process lacks the key of the entry's seal. If the brokers lack it, too, the timer does not
 	// fire.
 	Unopened bool `json:"unopened,omitempty"`
@@ -71,36 +73,14 @@ type Row struct {
 	state   timer.State // without the body
 }
 
-// Recurring is the part of a row about a recurring timer.
-type Recurring struct {
-	Table   string    `json:"table"`            // for people
-	Round   int       `json:"round"`            // the number of the pending round, from 1
-	Series  uint64    `json:"series"`           // the generation of the set that began the series
-	Planned time.Time `json:"planned,omitzero"` // the time by the table; with jitter, the round is due a little later
-	Paused  bool      `json:"paused,omitempty"`
-	Set     string    `json:"set,omitempty"` // the Delay-Owner of the series
-
-	Definition entry.Series `json:"-"`
-}
-
-// RecurringOf returns the Recurring of an entry; nil if the entry is neither a pending round nor a paused series.
-func RecurringOf(e entry.Entry) *Recurring {
-	if e.Series == nil || !e.PendingOrPaused() {
-		return nil
-	}
-	r, origin := *e.Series, e.Origin()
-	return &Recurring{
-		Table: r.Table.String(), Round: origin.Round, Series: origin.Series, Planned: r.Planned,
-		Paused: e.Kind == entry.Paused, Set: r.Owner, Definition: r,
-	}
-}
-
 // Listing is a page of timers.
 type Listing struct {
 	Timers  []Row     `json:"timers"`
-	UpTo    uint64    `json:"up_to"`          // Page.UpTo; by default, the last sequence of the stream
-	Next    uint64    `json:"next,omitempty"` // Page.Start of the next page; zero on the last page
-	Scanned int       `json:"scanned"`        // the number of entries that were read
+	UpTo    uint64    `json:"up_to"`             // Page.UpTo; by default, the last sequence of the stream
+	Next    uint64    `json:"next,omitempty"`    // Page.Start of the next page; zero on the last page
+	NextDue time.Time `json:"next_due,omitzero"` // Filter.DueFrom of the next page of a list by due time
+	Scanned int       `json:"scanned"`           // the number of entries that were read
+	Partial bool      `json:"partial,omitempty"` // a list by due time, without all entries
 	At      time.Time `json:"at"`
 }
 
@@ -110,15 +90,15 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
 	}
-	s, err := t.quorateSample(ctx, t.Policy.Names.TimersStream())
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return Listing{}, noStreamRefusal()
+	if p.ByDue {
+		return t.listByDue(ctx, f, p)
 	}
+	end, err := t.Entries().End(ctx)
 	if err != nil {
-		return Listing{}, fmt.Errorf("read the state of the stream of timers: %w", err)
+		return Listing{}, endError(err)
 	}
-	listing := Listing{Timers: []Row{}, UpTo: cmp.Or(p.UpTo, s.LastSeq), At: time.Now().UTC()}
-	if listing.UpTo <= p.Start || s.LastSeq <= p.Start {
+	listing := Listing{Timers: []Row{}, UpTo: cmp.Or(p.UpTo, end.LastSeq), At: time.Now().UTC()}
+	if listing.UpTo <= p.Start || end.LastSeq <= p.Start {
 		return listing, nil
 	}
 	err = t.fill(ctx, &listing, f, p)
@@ -131,17 +111,29 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	return listing, nil
 }
 
+// endError explains a failed request for the end of the stream.
+func endError(err error) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return change.NoStream()
+	}
+	return fmt.Errorf("read the state of the stream of timers: %w", err)
+}
+
 func (f Filter) check(p Page) error {
 	for _, target := range f.Targets {
 		if !message.ValidPattern(target) {
-			return Refusef(CodeBadRequest, "target %q: want tokens separated by dots; * for one token, > for the rest", target)
+			return change.Refusef(
+				change.CodeBadRequest,
+				"target %q: want tokens separated by dots; * for one token, > for the rest",
+				target,
+			)
 		}
 	}
 	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Paused, timer.Fired, timer.Cancelled}, f.State) {
-		return Refusef(CodeBadRequest, "state %q: want pending, paused, fired or cancelled", f.State)
+		return change.Refusef(change.CodeBadRequest, "state %q: want pending, paused, fired or cancelled", f.State)
 	}
 	if p.Limit < 0 || p.Limit > MaxLimit {
-		return Refusef(CodeBadRequest, "limit %d: want 1 to %d", p.Limit, MaxLimit)
+		return change.Refusef(change.CodeBadRequest, "limit %d: want 1 to %d", p.Limit, MaxLimit)
 	}
 	return nil
 }
@@ -202,24 +194,33 @@ func (t *Timers) ListRecurring(ctx context.Context, f Filter) iter.Seq2[Row, err
 	}
 }
 
-// dropReplaced replaces each row by the result of currentRow, and removes the rows for which currentRow returns nil.
-func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) error {
-	kept := make([]*Row, len(listing.Timers))
+// readRows calls read for the numbers below n, several at a time. It returns the rows that are not nil, in order.
+func readRows(n int, read func(i int) (*Row, error)) ([]Row, error) {
+	found := make([]*Row, n)
 	var reading errgroup.Group
 	reading.SetLimit(rowsAtOnce)
-	for i, r := range listing.Timers {
+	for i := range n {
 		reading.Go(func() (err error) {
-			kept[i], err = t.currentRow(ctx, r, listing.UpTo, f)
+			found[i], err = read(i)
 			return err
 		})
 	}
 	err := reading.Wait()
-	listing.Timers = []Row{}
-	for _, r := range kept {
+	rows := []Row{}
+	for _, r := range found {
 		if r != nil {
-			listing.Timers = append(listing.Timers, *r)
+			rows = append(rows, *r)
 		}
 	}
+	return rows, err
+}
+
+// dropReplaced replaces each row by the result of currentRow, and removes the rows for which currentRow returns nil.
+func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) (err error) {
+	all := listing.Timers
+	listing.Timers, err = readRows(len(all), func(i int) (*Row, error) {
+		return t.currentRow(ctx, all[i], listing.UpTo, f)
+	})
 	return err
 }
 
@@ -236,14 +237,14 @@ func (t *Timers) currentRow(ctx context.Context, r Row, upTo uint64, f Filter) (
 	case !f.Recurring:
 		return nil, nil
 	}
-	m, err := t.API.Last(ctx, t.Policy.Names.TimersStream(), r.subject)
+	in, err := t.Entries().Last(ctx, r.subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	last := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
+	last := t.rowOf(in, len(in.Data))
 	if last.state.Sequence <= upTo || !f.matches(last) {
 		return nil, nil
 	}
@@ -267,14 +268,14 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	if addr.IsSchedule() {
 		target = state.Entry.Request.Target
 	}
-	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, state, timer.Doubt{})
+	_, answer := timer.Decide(timer.Call{Verb: timer.Get}, state, timer.Doubt{})
 	unopened := entry.ClaimsBroker(t.Policy, in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
 	if unopened {
 		answer.Why = "the entry is sealed with a secret that is not known here (DELAY_SECRET)"
 	}
 	return Row{
 		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,
-		Delivery: answer.Delivery, Size: size, Why: answer.Why, Recurring: RecurringOf(state.Entry),
+		Delivery: answer.Delivery, Size: size, Why: answer.Why, Recurring: change.RecurringOf(state.Entry),
 		Unopened: unopened, subject: in.Subject, state: state,
 	}
 }

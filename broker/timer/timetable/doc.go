@@ -13,7 +13,8 @@
 // # Cron
 //
 // An expression has the usual five fields, or six with the seconds first. A day matches if its day of the month or its
-// weekday matches. If one of these fields is *, both must match.
+// weekday matches. If one of these fields is *, both must match. Of Quartz, only two forms are accepted: L, the last
+// day of the month, and fri#2, the second Friday of the month.
 //
 // # When clocks change
 //

@@ -24,8 +24,18 @@ var aliases = map[string]string{
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
 }
 
-// anyValue is the bit that marks a field with a star without a step. The bits of all values are set, too.
-const anyValue = 1 << 63
+const (
+	// anyValue is the bit that marks a field with a star without a step. The bits of all values are set, too.
+	anyValue = 1 << 63
+	// lastDay is the bit of L in the field of days: the last day of the month.
+	lastDay = 1 << 32
+	// firstNth is the lowest of the 35 bits for the first to the fifth of each weekday in the month: see nthWeekday.
+	firstNth = 8
+)
+
+// nthWeekday returns the bit of a weekday (0 to 6) whose n-th occurrence in the month matches, in the field of
+// weekdays.
+func nthWeekday(weekday, n int) uint64 { return 1 << (firstNth + 7*(n-1) + weekday) }
 
 // FromServer translates a cron expression of nats-server (server/cron.go) into an expression for [Parse]. The server
 // requires six fields, and does not accept the weekday 7 or a range that ends before it begins. It accepts a star with
@@ -61,6 +71,15 @@ func FromServer(pattern string) (expr string, err error) {
 func (f field) parse(list string, strict bool) (values uint64, err error) {
 	size := f.max - f.min + 1
 	for part := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {
+		if !strict {
+			value, special, err := f.parseOfMonth(part)
+			if err != nil {
+				return 0, err
+			}
+			if values |= value; special {
+				continue
+			}
+		}
 		low, high, step, star, err := f.parseRange(part)
 		wraps := low > high
 		if wraps {
@@ -108,6 +127,24 @@ func (f field) parseRange(part string) (low, high, step int, star bool, err erro
 		}
 	}
 	return low, high, min(step, 64), star, err // a larger step has the same meaning, and might overflow
+}
+
+// parseOfMonth parses the two forms that depend on the length of the month: L for a day, and a weekday such as fri#2.
+// It refuses all other forms of Quartz and of Jenkins, by their names.
+func (f field) parseOfMonth(part string) (value uint64, ok bool, err error) {
+	day, nth, counted := strings.Cut(part, "#")
+	n, _ := strconv.Atoi(nth)
+	switch weekdays := f.max == 7; {
+	case part == "l" && f.max == 31:
+		return lastDay, true, nil
+	case counted && weekdays && len(nth) == 1 && n >= 1 && n <= 5:
+		weekday, err := f.parseValue(day)
+		return nthWeekday(weekday%7, n), true, err
+	case counted, part[0] == 'l', part[0] == 'h', part[0] <= '9' && strings.ContainsAny(part, "lw"):
+		return 0, false, fmt.Errorf("%.64q is of another cron dialect: of L, W, # and H, this one has L for the last day of "+
+			"the month, and fri#2 for the second Friday, up to #5", part)
+	}
+	return 0, false, nil
 }
 
 func (f field) parseValue(text string) (int, error) {

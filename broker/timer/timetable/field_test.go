@@ -58,6 +58,7 @@ func TestFromServer(t *testing.T) {
 		"* * * * *":                        "", "* * * * * * *": "", "60 * * * * *": "", "* * * 0 * *": "", "* * * * * 7": "",
 		"@every 1h": "", "L * * * * *": "", "1-2-3 * * * * *": "", "1/2/3 * * * * *": "", "*/0 * * * * *": "", ",,": "",
 		"* * * * ja *": "", "* * * * anf *": "", "* * * * janf *": "", "* * * *  *": "", "* * * * feb-jan *": "",
+		"* * * L * *": "", "* * * * * 5#2": "",
 	} {
 		if got, err := FromServer(pattern); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s is translated to %q, %v, want %q", pattern, got, err, want)

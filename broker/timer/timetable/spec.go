@@ -11,9 +11,9 @@ import (
 const (
 	// maxSpec is the maximum length of an expression, in bytes.
 	maxSpec = 256
-	// maxSearch is the maximum length of a search, in years. The longest wait is for a leap day, across a century year
-	// that is not a leap year.
-	maxSearch = 8
+	// maxSearch is the maximum length of a search, in years. The longest wait is for a fifth weekday of February, which is
+	// a leap day on a given weekday, across a century year that is not a leap year.
+	maxSearch = 40
 	// maxYear is the last year that a header can hold.
 	maxYear = 9999
 	// everyHour has the bits of all hours.
@@ -146,7 +146,8 @@ func (s *spec) search(from wall) (wall, bool) {
 
 // matches reports whether the table has a time on a day.
 func (s *spec) matches(day time.Time) bool {
-	date, weekday := s.day>>day.Day()&1 == 1, s.weekday>>day.Weekday()&1 == 1
+	date := s.day>>day.Day()&1 == 1 || s.day&lastDay != 0 && day.AddDate(0, 0, 1).Day() == 1
+	weekday := s.weekday&(1<<day.Weekday()|nthWeekday(int(day.Weekday()), (day.Day()+6)/7)) != 0
 	switch {
 	case s.month>>day.Month()&1 == 0:
 		return false

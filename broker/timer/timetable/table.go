@@ -10,8 +10,8 @@ import (
 	"delaybroker/levels"
 )
 
-// MinInterval is the minimum time between two planned times.
-const MinInterval = time.Second
+// minInterval is the minimum time between two planned times.
+const minInterval = time.Second
 
 // Missed is the policy for missed rounds, which could not fire in time.
 type Missed string
@@ -85,8 +85,8 @@ func (t *Table) parseTimes(w Settings) *Error {
 	if err != nil {
 		return errorf("every", "%v", err)
 	}
-	if d < MinInterval {
-		return errorf("every", "%.64q is too short: at least %s", w.Every, levels.FormatDuration(MinInterval))
+	if d < minInterval {
+		return errorf("every", "%.64q is too short: at least %s", w.Every, levels.FormatDuration(minInterval))
 	}
 	t.Every = d
 	return nil

@@ -35,6 +35,16 @@ func TestParseErrors(t *testing.T) {
 		{Settings{Cron: "@reboot"}, "cron", "@daily"},
 		{Settings{Cron: "TZ=UTC 0 3 * * *"}, "cron", "give the zone separately"},
 		{Settings{Cron: "0 0 30 2 *"}, "cron", "never matches"},
+		{Settings{Cron: "0 0 15W * *"}, "cron", "\"15w\" is of another cron dialect"},
+		{Settings{Cron: "0 0 LW * *"}, "cron", "another cron dialect"},
+		{Settings{Cron: "0 0 L-3 * *"}, "cron", "another cron dialect"},
+		{Settings{Cron: "0 0 * * 5L"}, "cron", "fri#2 for the second Friday"},
+		{Settings{Cron: "0 0 * * fri#6"}, "cron", "another cron dialect"},
+		{Settings{Cron: "0 0 1#2 * *"}, "cron", "another cron dialect"},
+		{Settings{Cron: "0 L * * *"}, "cron", "L for the last day of the month"},
+		{Settings{Cron: "H H * * *"}, "cron", "another cron dialect"},
+		{Settings{Cron: "H/15 * * * *"}, "cron", "another cron dialect"},
+		{Settings{Cron: "0 0 * * 8#2"}, "cron", "want 0 to 7"},
 		{Settings{Cron: "0 0 31 4,6,9,11 *"}, "cron", "never matches"},
 		{Settings{Cron: strings.Repeat("1,", 200) + "1 * * * *"}, "cron", "too long"},
 		{Settings{Cron: "@daily", Zone: "Mars/Olympus"}, "zone", "there is no zone"},
@@ -112,6 +122,54 @@ func TestRanges(t *testing.T) {
 	}
 }
 
+// TestDaysOfTheMonth: L is the last day of each month, and fri#2 the second Friday. Every day of 48 years is compared
+// with the calendar: the period contains 2100, which is not a leap year.
+func TestDaysOfTheMonth(t *testing.T) {
+	last := func(d time.Time) bool { return d.AddDate(0, 0, 1).Day() == 1 }
+	nth := func(d time.Time, weekday time.Weekday, n int) bool {
+		return d.Weekday() == weekday && d.AddDate(0, 0, -7*n).Month() != d.Month() &&
+			(n == 1 || d.AddDate(0, 0, -7*(n-1)).Month() == d.Month())
+	}
+	for cron, matches := range map[string]func(time.Time) bool{
+		"0 9 L * *":        last,
+		"0 9 l,15 * *":     func(d time.Time) bool { return last(d) || d.Day() == 15 },
+		"0 9 L 2 *":        func(d time.Time) bool { return last(d) && d.Month() == time.February },
+		"0 9 * * 5#2":      func(d time.Time) bool { return nth(d, time.Friday, 2) },
+		"0 9 * * FRI#2":    func(d time.Time) bool { return nth(d, time.Friday, 2) },
+		"0 9 * * sun#1":    func(d time.Time) bool { return nth(d, time.Sunday, 1) },
+		"0 9 * * 7#5":      func(d time.Time) bool { return nth(d, time.Sunday, 5) },
+		"0 9 * 2 mon#5":    func(d time.Time) bool { return nth(d, time.Monday, 5) && d.Month() == time.February },
+		"0 9 * * tue#1,3":  func(d time.Time) bool { return nth(d, time.Tuesday, 1) || d.Weekday() == time.Wednesday },
+		"0 9 L * mon#1":    func(d time.Time) bool { return last(d) || nth(d, time.Monday, 1) },
+		"0 9 1-7 * fri#1":  func(d time.Time) bool { return d.Day() <= 7 || nth(d, time.Friday, 1) },
+		"0 9 * * 1#2,4#4":  func(d time.Time) bool { return nth(d, time.Monday, 2) || nth(d, time.Thursday, 4) },
+		"0 9 L 1-3/2 sat#": nil,
+	} {
+		table, err := Parse(Settings{Cron: cron})
+		if matches == nil {
+			if err == nil {
+				t.Errorf("%s is valid, want an error", cron)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", cron, err)
+			continue
+		}
+		after := at("2076-12-31T10:00:00Z")
+		for day := at("2077-01-01T09:00:00Z"); day.Year() < 2125; day = day.AddDate(0, 0, 1) {
+			if !matches(day) {
+				continue
+			}
+			next, ok := table.Next(day, after)
+			if !ok || !next.Equal(day) {
+				t.Fatalf("%s: the round after %s is %s, %t; want %s", cron, after, next, ok, day)
+			}
+			after = day
+		}
+	}
+}
+
 // TestInterval: no two rounds come closer than Interval, which bounds the size of bodies and the jitter.
 func TestInterval(t *testing.T) {
 	for cron, want := range map[string]time.Duration{
@@ -124,6 +182,7 @@ func TestInterval(t *testing.T) {
 		"0 0,23 * * *":  time.Hour,
 		"@daily":        24 * time.Hour,
 		"@yearly":       24 * time.Hour,
+		"0 3 L * fri#2": 24 * time.Hour,
 	} {
 		table, err := Parse(Settings{Cron: cron})
 		if err != nil || table.Interval() != want {

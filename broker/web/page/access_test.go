@@ -27,7 +27,9 @@ func TestOnlyCalledByOwnNames(t *testing.T) {
 // TestSecurityHeaders: every response has the security headers, also an error.
 func TestSecurityHeaders(t *testing.T) {
 	p := newPage(Access{})
-	for _, path := range []string{"/", "/assets/app.js", "/api/access", "/api/pending", "/nothing", "/assets/nothing"} {
+	for _, path := range []string{
+		"/", "/assets/app.js", "/api/access", "/api/look/pending/ls", "/nothing", "/assets/nothing",
+	} {
 		h := call(p, "GET", path, "", "Accept", "text/html").Result().Header
 		policy := h.Get("Content-Security-Policy")
 		for _, want := range []string{
@@ -51,7 +53,7 @@ func TestSecurityHeaders(t *testing.T) {
 // TestRowsAndActionsNeedTheirRights: without a token, rows need a setting that allows them, and actions are refused.
 func TestRowsAndActionsNeedTheirRights(t *testing.T) {
 	ann := []Token{{"ann", secret}}
-	const rows, plan = "/api/pending", `{"verb":"pause","target":"x"}`
+	const rows, plan = "/api/look/pending/ls", `{"operation":"pause","items":[{"pattern":"x"}]}`
 	for _, test := range []struct {
 		name      string
 		access    Access
@@ -125,7 +127,8 @@ func TestOnlyOwnPageActs(t *testing.T) {
 		{[]string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
 	} {
 		headers := append([]string{"Authorization", "Bearer " + secret, "Content-Type", "application/json"}, test.headers...)
-		if got := call(p, "POST", "/api/plan", `{"verb":"pause","target":"x"}`, headers...).Code; got != test.want {
+		const body = `{"operation":"pause","items":[{"pattern":"x"}]}`
+		if got := call(p, "POST", "/api/plan", body, headers...).Code; got != test.want {
 			t.Errorf("%v: got %d, want %d", test.headers, got, test.want)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"strings"
 	"time"
 )
 
@@ -45,15 +44,7 @@ func embeddedFiles() map[string]file {
 	return files
 }
 
-// index responds with the page, or with plain text if the client does not accept HTML.
-func (p *Page) index(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Vary", "Accept")
-	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		p.text(w, r)
-		return
-	}
-	p.serve(w, r, "index.html")
-}
+func (p *Page) index(w http.ResponseWriter, r *http.Request) { p.serve(w, r, "index.html") }
 
 func (p *Page) asset(w http.ResponseWriter, r *http.Request) { p.serve(w, r, r.PathValue("name")) }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -15,7 +16,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/change"
 )
 
 const (
@@ -25,8 +26,8 @@ const (
 	maxValue = 1000
 )
 
-// Content has the stored headers and the body of one message.
-type Content struct {
+// content has the stored headers and the body of one message.
+type content struct {
 	Stream   string              `json:"stream"`
 	Sequence uint64              `json:"sequence"`
 	Headers  map[string][]string `json:"headers"`
@@ -54,8 +55,8 @@ func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		p.cfg.Log.Info("the page showed a viewer the headers and the body of a message", "who", cmp.Or(token.Name, "anyone"),
-			"from", clientAddress(r), "stream", stream, "sequence", sequence, "id", http.Header(in.Header).Get(message.HeaderID))
-		c := Content{
+			"from", clientAddress(r), "stream", stream, "sequence", sequence, "id", message.ClaimOf(in.Header).ID)
+		c := content{
 			Stream: stream, Sequence: sequence, Headers: headersOf(in.Header), Body: text.RenderBody(in.Data, text.MaxBody),
 		}
 		if v.Get("number") != "" {
@@ -85,11 +86,13 @@ func locate(ctx context.Context, i *inspect.Inspector, v url.Values) (stream str
 	names := i.Policy().Names
 	switch {
 	case v.Get("number") != "":
-		sequence, err = parseNumber(v.Get("number"))
+		if sequence, err = strconv.ParseUint(v.Get("number"), 10, 63); err != nil || sequence == 0 {
+			err = fmt.Errorf("%w: number %q: want the number of a dead letter", errRequest, v.Get("number"))
+		}
 		return names.DeadStream(), sequence, err
 	case v.Get("key") != "":
-		get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
-		a, err := doTimer(ctx, i, get)
+		get := change.Change{Call: timer.Call{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
+		a, err := i.Timers().Do(ctx, get)
 		if err == nil && a.Generation == 0 {
 			err = fmt.Errorf("%w: there is no timer %s with the target %s", errRequest, get.Key, get.Target)
 		}

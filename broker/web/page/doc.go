@@ -1,13 +1,15 @@
-// Package page serves the page: the state of the fleet, and actions, in a browser or as text. The fleet is all running
-// instances of the broker.
+// Package page serves the page: the state of the fleet, and actions, in a browser. The fleet is all running instances
+// of the broker.
 //
-//	GET  /                  the page; plain text for clients that do not ask for HTML
+//	GET  /                  the page
 //	GET  /assets/…          the embedded files; a browser requests nothing from another host
 //	GET  /api/events        server-sent events: the state each second, the last hour, the forecast, counts of findings
 //	GET  /api/history       deliveries, refusals, lateness and pending messages of the last hour or day
 //	GET  /api/ahead         the forecast: the messages due in each minute of the next hour, or each hour of the next week
 //	GET  /api/findings      the findings of package doctor
-//	GET  /api/pending …     rows: messages, timers, dead letters, targets; /api/find searches several tables
+//	GET  /api/operations    the operations: their names, the fields of their forms, the actions for their rows
+//	GET  /api/look/…        the rows of an operation, such as dead/ls; /api/find looks with several operations
+//	GET  /api/targets       deliveries, refusals and pauses, by target
 //	GET  /api/content       headers and body of one message
 //	POST /api/plan          plans an action, and counts the objects that the action would change
 //	POST /api/act           executes a plan
@@ -54,7 +56,8 @@
 // the page executes only sealed plans. So an action on timers or dead letters changes only counted objects. An instance
 // can execute the plan of another instance with the same tokens.
 //
-// The command line has the same actions. Package store changes timers. Package inspect changes dead letters and pauses.
+// Lists, look-ups and actions are those of package operation, which the command line has, too. The page knows no single
+// one of them. Its answer to a look has the columns, so one function of its scripts draws each table.
 //
 // # Vendored
 //

@@ -16,16 +16,16 @@ const (
 	checkTimeout = 30 * time.Second
 )
 
-// Findings has the findings of package doctor about the fleet.
-type Findings struct {
-	Time     time.Time        `json:"time"` // of the last successful check; zero before the first
+// findings has the findings of package doctor about the fleet.
+type findings struct {
+	Time     time.Time        `json:"time,omitzero"` // of the last successful check; zero before the first
 	Findings []doctor.Finding `json:"findings"`
 	Trouble  string           `json:"trouble,omitempty"` // why the latest check failed
 }
 
 // counts is a summary of findings. It is for all viewers, because it contains no targets.
 type counts struct {
-	Time     time.Time `json:"time"`
+	Time     time.Time `json:"time,omitzero"`
 	Critical int       `json:"critical"`
 	Warnings int       `json:"warnings"`
 	Trouble  bool      `json:"trouble"`
@@ -37,7 +37,7 @@ func (w *watch) check(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	i, err := s.connect(ctx)
-	f := Findings{Time: time.Now().UTC(), Findings: []doctor.Finding{}}
+	f := findings{Time: time.Now().UTC(), Findings: []doctor.Finding{}}
 	if err == nil {
 		host := doctor.Host{Version: w.cfg.Version}
 		if w.cfg.Host != nil {
@@ -47,7 +47,7 @@ func (w *watch) check(ctx context.Context, s *session) {
 		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
 		for _, found := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
 			if found.Severity > doctor.Fine {
-				found.Detail, found.Advice = text.Printable(found.Detail, 600), text.Printable(found.Advice, 600)
+				found.Detail, found.Advice = text.Sentence(found.Detail), text.Sentence(found.Advice)
 				f.Findings = append(f.Findings, found)
 			}
 		}
@@ -65,7 +65,7 @@ func (w *watch) check(ctx context.Context, s *session) {
 	w.send("findings", countsOf(f))
 }
 
-func countsOf(f Findings) counts {
+func countsOf(f findings) counts {
 	c := counts{Time: f.Time, Trouble: f.Trouble != ""}
 	for _, found := range f.Findings {
 		if found.Severity == doctor.Critical {
@@ -79,7 +79,7 @@ func countsOf(f Findings) counts {
 
 // findings responds with the findings of the last successful check.
 func (p *Page) findings(w http.ResponseWriter, _ *http.Request) {
-	f := Findings{Findings: []doctor.Finding{}}
+	f := findings{Findings: []doctor.Finding{}}
 	if watch := p.watch.Load(); watch != nil {
 		watch.mu.Lock()
 		f = watch.lastFindings

@@ -7,16 +7,15 @@ import (
 	"net/url"
 	"time"
 
-	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 )
 
-const historyHour, historyDay = broker.HistoryHour, broker.HistoryDay
+const historyHour, historyDay = "1h", "24h"
 
-// History is the history of all instances together. Each column has one value for each interval. The value is nil for
-// an interval without data.
+// History is the history of the fleet, which all instances keep. Each column has one value for each interval. The value
+// is nil for an interval without data.
 type History struct {
 	Step      int        `json:"step"`      // length of an interval, in seconds
 	From      int64      `json:"from"`      // begin of the first interval, in unix seconds
@@ -25,25 +24,14 @@ type History struct {
 	Pending   []*float64 `json:"pending"`   // messages
 	P50       []*float64 `json:"p50"`       // percentiles of the lateness, in milliseconds
 	P99       []*float64 `json:"p99"`
+
+	Marks []stats.Mark        `json:"marks"` // take-overs, and changes of pauses
+	Lanes map[string][]uint64 `json:"lanes"` // pending messages at the latest steps of ten seconds, by stream
 }
 
-// fleetHistory returns the sum of the histories of this instance and of the members with an authenticated report.
-func (p *Page) fleetHistory(span string, now time.Time, members []inspect.Member) history.Series {
-	s := p.cfg.History.Hour(now)
-	if span == historyDay {
-		s = p.cfg.History.Day(now)
-	}
-	own := p.cfg.Engine.Instance()
-	for _, m := range members {
-		if m.Proven && m.History != nil && m.Instance != own {
-			s.Add(*m.History)
-		}
-	}
-	return s
-}
-
-func newHistory(s history.Series) History {
-	h, bounds := History{Step: s.Step, From: s.From}, stats.LatenessBounds()
+func (p *Page) newHistory(s history.Series) History {
+	bounds := stats.LatenessBounds()
+	h := History{Step: s.Step, From: s.From, Marks: p.cfg.Engine.Marks(), Lanes: p.cfg.Engine.LaneHistory()}
 	for i := range s.Delivered {
 		h.Delivered = append(h.Delivered, quotient(s.Delivered[i], s.Step))
 		h.Refused = append(h.Refused, quotient(s.Refused[i], s.Step))
@@ -73,9 +61,9 @@ func quantile(late []uint64, bounds []time.Duration, q float64) *float64 {
 
 func round(f float64) float64 { return math.Round(f*100) / 100 }
 
-// lastHour returns the history of all instances for the last hour. It also sets lateP50 and lateP99.
-func (w *watch) lastHour(now time.Time, members []inspect.Member) History {
-	h := newHistory(w.fleetHistory(historyHour, now, members))
+// lastHour returns the history of the last hour. It also sets lateP50 and lateP99.
+func (w *watch) lastHour(now time.Time) History {
+	h := w.newHistory(w.cfg.History.Hour(now))
 	w.lateP50, w.lateP99 = newestValue(h.P50), newestValue(h.P99)
 	return h
 }
@@ -91,16 +79,15 @@ func newestValue(column []*float64) *float64 {
 }
 
 // history returns the history of the last hour or day.
-func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	span := v.Get("span")
-	if span != historyHour && span != historyDay {
+func (p *Page) history(_ context.Context, _ *inspect.Inspector, v url.Values) (any, error) {
+	switch span := v.Get("span"); span {
+	case historyHour:
+		return p.newHistory(p.cfg.History.Hour(time.Now())), nil
+	case historyDay:
+		return p.newHistory(p.cfg.History.Day(time.Now())), nil
+	default:
 		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errRequest, span)
 	}
-	members, err := i.Fleet(ctx, broker.QueryOptions{History: span, Except: p.cfg.Engine.Instance()})
-	if err != nil {
-		return nil, err
-	}
-	return newHistory(p.fleetHistory(span, time.Now(), members)), nil
 }
 
 // ahead returns the forecast for the next hour or the next seven days.

@@ -27,8 +27,8 @@ func (idleEngine) Status() broker.Status {
 
 func (idleEngine) Instance() string { return "west" }
 
-func (idleEngine) AnswerOf(broker.Status) broker.Answer {
-	return broker.Answer{
+func (idleEngine) AnswerOf(broker.Status) broker.InstanceStatus {
+	return broker.InstanceStatus{
 		Instance: "west", Ready: true, Totals: &stats.Totals{Delivered: 10},
 		Lanes: []stats.LaneAnswer{{Stream: "DELAY_INTAKE", Live: true, Pending: 7}},
 	}
@@ -60,3 +60,7 @@ func call(p *Page, method, path, body string, headers ...string) *httptest.Respo
 	p.ServeHTTP(w, r)
 	return w
 }
+
+func (idleEngine) LaneHistory() map[string][]uint64 { return nil }
+
+func (idleEngine) Marks() []stats.Mark { return nil }

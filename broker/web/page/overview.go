@@ -1,8 +1,6 @@
 package page
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +12,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// Overview is a snapshot of the state of the fleet, without data of tenants. A nil number is unknown.
-type Overview struct {
+// overview is a snapshot of the state of the fleet, without data of tenants. A nil number is unknown.
+type overview struct {
 	Time       time.Time     `json:"time"`
 	Ready      bool          `json:"ready"`
 	Failing    []stats.Check `json:"failing"` // the failed readiness checks of this instance
@@ -23,13 +21,14 @@ type Overview struct {
 	Prefix     string        `json:"prefix"`
 	Durability string        `json:"durability"`
 	Trouble    string        `json:"trouble,omitempty"` // why instances or numbers are missing or old
-	Numbers    Numbers       `json:"numbers"`
-	Instances  []Instance    `json:"instances"`
-	Lanes      []Lane        `json:"lanes"` // in the order in which messages pass them
+	Numbers    numbers       `json:"numbers"`
+	Instances  []instance    `json:"instances"`
+	Lanes      []lane        `json:"lanes"` // in the order in which messages pass them
 }
 
-// Numbers are those of the fleet, without instances whose reports are not authenticated.
-type Numbers struct {
+// numbers are those of the active instance, the same on the page of each instance.
+type numbers struct {
+	Known         bool     `json:"known"` // an instance is active, so the numbers without a nil are known, too
 	Pending       uint64   `json:"pending"`
 	Retrying      uint64   `json:"retrying"`
 	Paused        uint64   `json:"paused"` // messages that wait for paused targets
@@ -43,26 +42,21 @@ type Numbers struct {
 	P99           *float64 `json:"late_p99_ms"`
 }
 
-// Instance is one instance of the fleet.
-type Instance struct {
-	Name       string    `json:"name"`
-	Self       bool      `json:"self"` // the instance that serves this page
-	Ready      bool      `json:"ready"`
-	Draining   bool      `json:"draining"`
-	Unproven   bool      `json:"unproven"` // its report is not authenticated, so the totals leave it out
-	Older      bool      `json:"older"`    // it runs an older version that reports no totals
-	Version    string    `json:"version,omitempty"`
-	Format     int       `json:"format,omitempty"` // the newest format of messages that it reads
-	Started    time.Time `json:"started,omitzero"`
-	Lanes      int       `json:"lanes"`
-	Pending    uint64    `json:"pending"`
-	MaxOverdue float64   `json:"oldest_seconds"`
-	Delivered  *float64  `json:"delivered_per_second"`
-	Refused    *float64  `json:"refused_per_second"`
+// instance is one instance of the fleet.
+type instance struct {
+	Name     string    `json:"name"`
+	Self     bool      `json:"self"`   // the instance that serves this page
+	Active   bool      `json:"active"` // it works the lanes; the others stand by
+	Ready    bool      `json:"ready"`
+	Draining bool      `json:"draining"`
+	Unproven bool      `json:"unproven"` // its report is not authenticated
+	Version  string    `json:"version,omitempty"`
+	Format   int       `json:"format,omitempty"` // the newest format of messages that it reads
+	Started  time.Time `json:"started,omitzero"`
 }
 
-// Lane is the state of a lane, as its owner reports it.
-type Lane struct {
+// lane is the state of a lane, as its owner reports it.
+type lane struct {
 	Stream     string    `json:"stream"`
 	Kind       string    `json:"kind"`
 	Level      string    `json:"level,omitempty"`
@@ -75,113 +69,82 @@ type Lane struct {
 	State      string    `json:"state"` // one of the lane states below
 }
 
-// snapshot has the totals of an instance at a time.
-type snapshot struct {
-	at time.Time
-	stats.Totals
+// maxGap is the maximum time for which the last figures stand while no instance is active, as during a take-over.
+const maxGap = 10 * time.Second
+
+// activity has the latest report of the active instance, and its rates.
+type activity struct {
+	at                 time.Time
+	report             broker.InstanceStatus
+	delivered, refused *float64 // per second, since the report before; nil if unknown
 }
 
-// lastTotals has the totals of each instance at the previous poll, by the name of the instance.
-type lastTotals map[string]snapshot
-
-// laneReport is the state of a lane, with the name of the instance that reported the state.
-type laneReport struct {
-	instance string // empty if no instance reported the lane
-	stats.LaneAnswer
+// note records a report of the active instance.
+func (a *activity) note(now time.Time, report broker.InstanceStatus) {
+	last, elapsed := a.report.Totals, now.Sub(a.at).Seconds()
+	a.delivered, a.refused = nil, nil
+	if t := report.Totals; t != nil && last != nil && a.report.Instance == report.Instance && elapsed > 0 &&
+		last.Started.Equal(t.Started) {
+		a.delivered = new(float64(t.Delivered-min(t.Delivered, last.Delivered)) / elapsed)
+		a.refused = new(float64(t.Refused-min(t.Refused, last.Refused)) / elapsed)
+	}
+	a.at, a.report = now, report
 }
 
-// combine builds the overview from the reports of all instances. Previous has the totals of the previous call. Combine
-// replaces them with the new totals.
+// combine builds the overview from the reports of all instances. All figures are those of the active instance.
 func combine(
-	status broker.Status, own broker.Answer, members []inspect.Member, previous lastTotals, now time.Time,
-) Overview {
-	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
-	reports := make(map[string]laneReport) // by lane
-	running, retries := make(map[string]bool), make(map[string]bool)
-	for _, l := range status.Lanes {
-		retries[l.Stream] = streams.Kind(l.Kind) == streams.Retry
-	}
-	for _, m := range fleetOf(own, members) {
-		running[m.Instance] = true
-		o.Instances = append(o.Instances, o.Numbers.addInstance(m, retries, previous, now))
-		o.Instances[len(o.Instances)-1].Self = m.Instance == own.Instance
-		if !m.Proven {
-			continue
+	status broker.Status, own broker.InstanceStatus, members []inspect.Member, active *activity, now time.Time,
+) overview {
+	o := overview{Time: now.UTC(), Failing: []stats.Check{}}
+	fleet := append([]inspect.Member{{InstanceStatus: own, Proven: true}}, slices.DeleteFunc(slices.Clone(members),
+		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
+	for _, m := range fleet {
+		isActive := m.Proven && len(m.Lanes) > 0
+		if isActive {
+			active.note(now, m.InstanceStatus)
 		}
-		for _, l := range m.Lanes {
-			if current, reported := reports[l.Stream]; !reported || l.Live && !current.Live {
-				reports[l.Stream] = laneReport{m.Instance, l}
-			}
+		i := instance{
+			Name: m.Instance, Self: m.Instance == own.Instance, Active: isActive, Ready: m.Ready, Draining: m.Draining,
+			Unproven: !m.Proven, Version: text.Printable(m.Version, 100), Format: m.Format,
 		}
+		if m.Totals != nil && m.Proven {
+			i.Started = m.Totals.Started
+		}
+		o.Instances = append(o.Instances, i)
 	}
-	maps.DeleteFunc(previous, func(name string, _ snapshot) bool { return !running[name] })
-	slices.SortFunc(o.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(o.Instances, func(a, b instance) int { return strings.Compare(a.Name, b.Name) })
+	report := active.report
+	if now.Sub(active.at) > maxGap {
+		report = broker.InstanceStatus{}
+		o.Trouble = "no instance is active: messages wait"
+	} else {
+		o.Numbers.Known, o.Numbers.Delivered, o.Numbers.Refused = true, active.delivered, active.refused
+	}
 	for _, l := range status.Lanes {
-		report := reports[l.Stream]
-		o.Lanes = append(o.Lanes, laneOf(l, report))
-		o.Numbers.addLane(l, report.LaneAnswer)
+		lane := lane{Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), State: laneNoOwner}
+		if n := slices.IndexFunc(report.Lanes, func(a stats.LaneAnswer) bool { return a.Stream == l.Stream }); n >= 0 {
+			lane.describe(report.Instance, report.Lanes[n])
+			o.Numbers.addLane(l, report.Lanes[n])
+		}
+		o.Lanes = append(o.Lanes, lane)
 	}
 	return o
 }
 
-// fleetOf returns the reports of all instances, this one first.
-func fleetOf(own broker.Answer, members []inspect.Member) []inspect.Member {
-	return append([]inspect.Member{{Answer: own, Proven: true}}, slices.DeleteFunc(slices.Clone(members),
-		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
-}
-
-// addInstance adds the rates of an instance to n, and returns the row of the instance. A message in a retry lane does
-// not count as overdue, because its target has refused it.
-func (n *Numbers) addInstance(m inspect.Member, retries map[string]bool, previous lastTotals, now time.Time) Instance {
-	i := Instance{
-		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
-		Lanes: len(m.Lanes), Version: text.Printable(m.Version, 100), Format: m.Format,
-	}
-	for _, l := range m.Lanes {
-		i.Pending += l.Pending
-		if !retries[l.Stream] {
-			i.MaxOverdue = max(i.MaxOverdue, l.Overdue)
-		}
-	}
-	if m.Totals == nil || !m.Proven {
-		return i
-	}
-	i.Started = m.Totals.Started
-	last, seen := previous[m.Instance]
-	previous[m.Instance] = snapshot{now, *m.Totals}
-	elapsed := now.Sub(last.at).Seconds()
-	if !seen || elapsed <= 0 || !last.Started.Equal(m.Totals.Started) {
-		return i
-	}
-	i.Delivered = new(perSecond(m.Totals.Delivered, last.Delivered, elapsed))
-	i.Refused = new(perSecond(m.Totals.Refused, last.Refused, elapsed))
-	n.Delivered, n.Refused = sum(n.Delivered, i.Delivered), sum(n.Refused, i.Refused)
-	return i
-}
-
-// perSecond returns the rate at which a counter increased in the elapsed seconds.
-func perSecond(now, previous uint64, elapsed float64) float64 {
-	return float64(increase(now, previous)) / elapsed
-}
-
-// sum returns the sum of two numbers. A nil number counts as zero, but b must not be nil.
-func sum(a, b *float64) *float64 {
-	if a == nil {
-		return b
-	}
-	return new(*a + *b)
-}
-
-func (n *Numbers) addLane(l stats.LaneStatus, report stats.LaneAnswer) {
-	n.Pending += report.Pending
+// addLane adds a lane's messages. A message in a retry lane does not count as overdue, because its target has refused
+// it. Each pending timer has a marker in a level, which counts instead of its entry.
+func (n *numbers) addLane(l stats.LaneStatus, report stats.LaneAnswer) {
 	switch streams.Kind(l.Kind) {
+	case streams.Timers:
+		n.MaxOverdue = max(n.MaxOverdue, report.Overdue)
+		return
 	case streams.Retry:
-		n.Retrying += report.Pending
+		n.Pending, n.Retrying = n.Pending+report.Pending, n.Retrying+report.Pending
 		return
 	case streams.Paused:
 		n.Paused += report.Pending
 	}
-	n.MaxOverdue = max(n.MaxOverdue, report.Overdue)
+	n.Pending, n.MaxOverdue = n.Pending+report.Pending, max(n.MaxOverdue, report.Overdue)
 }
 
 // The states of a lane, the worst first.
@@ -195,15 +158,13 @@ const (
 	laneReading    = "reading"
 )
 
-func laneOf(l stats.LaneStatus, r laneReport) Lane {
-	lane := Lane{
-		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(r.instance, l.Owner),
-		State: laneNoOwner,
+// describe sets the state of a lane, as the active instance reports it.
+func (lane *lane) describe(owner string, r stats.LaneAnswer) {
+	lane.Owner = owner
+	lane.Pending, lane.InMemory, lane.ResumesAt = new(r.Pending), r.Held, r.ResumesAt
+	if streams.Kind(lane.Kind) != streams.Retry { // a refused message is not overdue
+		lane.MaxOverdue = r.Overdue
 	}
-	if r.instance == "" {
-		return lane
-	}
-	lane.Pending, lane.InMemory, lane.MaxOverdue, lane.ResumesAt = new(r.Pending), r.Held, r.Overdue, r.ResumesAt
 	switch {
 	case !r.Live:
 		lane.State = laneNotReading
@@ -218,18 +179,6 @@ func laneOf(l stats.LaneStatus, r laneReport) Lane {
 	default:
 		lane.State = laneReading
 	}
-	return lane
-}
-
-// deadLetters returns the number of dead letters that the instances with an authenticated report have written since
-// their start.
-func deadLetters(own broker.Answer, members []inspect.Member) (n uint64) {
-	for _, m := range fleetOf(own, members) {
-		if m.Proven && m.Totals != nil {
-			n += m.Totals.DeadLetters
-		}
-	}
-	return n
 }
 
 // dueWithin estimates the number of messages that become due within d. If only a part of a bucket lies within d, the

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,71 +14,81 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// member returns the report of an instance that owns one lane.
-func member(name, stream string, pending, delivered uint64, proven bool) inspect.Member {
-	return inspect.Member{Proven: proven, Answer: broker.Answer{
-		Instance: name, Ready: true, Totals: &stats.Totals{Started: noon, Delivered: delivered, DeadLetters: 1},
-		Lanes: []stats.LaneAnswer{{Stream: stream, Live: true, Pending: pending, Overdue: float64(pending)}},
+// member returns the report of an instance that is active if it has lanes.
+func member(name string, delivered uint64, lanes ...stats.LaneAnswer) inspect.Member {
+	return inspect.Member{Proven: true, InstanceStatus: broker.InstanceStatus{
+		Instance: name, Ready: true, Totals: &stats.Totals{Started: noon, Delivered: delivered}, Lanes: lanes,
 	}}
 }
 
 var lanes = broker.Status{Lanes: []stats.LaneStatus{
 	{Stream: "DELAY_1s", Kind: string(streams.Level)}, {Stream: "DELAY_RETRY_1s", Kind: string(streams.Retry)},
-	{Stream: "DELAY_5s", Kind: string(streams.Level)},
+	{Stream: "DELAY_TIMERS", Kind: string(streams.Timers)},
 }}
 
-// The totals are those of all instances, with each lane once. An unauthenticated report does not count.
-func TestCombine(t *testing.T) {
-	own := member("west", "DELAY_1s", 5, 100, true)
-	others := []inspect.Member{
-		own, // the report of this instance also arrives over NATS
-		member("east", "DELAY_RETRY_1s", 9, 1000, true),
-		member("forged", "DELAY_5s", 1_000_000, 1_000_000, false),
-	}
-	before := make(lastTotals)
-	combine(lanes, own.Answer, others, before, noon)
-	own.Totals = &stats.Totals{Started: noon, Delivered: 120}
-	others[1].Totals = &stats.Totals{Started: noon, Delivered: 1300}
-	o := combine(lanes, own.Answer, others, before, noon.Add(2*time.Second))
-	if n := o.Numbers; n.Pending != 14 || n.Retrying != 9 || n.MaxOverdue != 5 {
-		t.Errorf("got %+v, want 14 pending, 9 retrying, and 5 s overdue", n)
-	}
-	if east := o.Instances[0]; east.Pending != 9 || east.MaxOverdue != 0 {
-		t.Errorf("%s: got %d pending and %v s overdue, want 9 and 0: refused messages are not overdue", east.Name,
-			east.Pending, east.MaxOverdue)
-	}
-	if o.Numbers.Delivered == nil || *o.Numbers.Delivered != 160 {
-		t.Errorf("delivered: got %v/s, want 160/s", o.Numbers.Delivered)
-	}
-	var names []string
-	for _, i := range o.Instances {
-		names = append(names, i.Name+" "+i.state())
-	}
-	if len(names) != 3 || names[0] != "east ready" || names[1] != "forged unproven" || names[2] != "west ready, this one" {
-		t.Errorf("got %q", names)
-	}
-	if l := o.Lanes[2]; l.Owner != "" || l.Pending != nil || l.State != laneNoOwner {
-		t.Errorf("got %+v, want no owner: only an unauthenticated report has the lane", l)
+// worked are the lanes of the active instance. Of the 5 messages in the level, 4 are markers of timers.
+func worked() []stats.LaneAnswer {
+	return []stats.LaneAnswer{
+		{Stream: "DELAY_1s", Live: true, Pending: 5, Overdue: 2},
+		{Stream: "DELAY_RETRY_1s", Live: true, Pending: 9, Overdue: 90},
+		{Stream: "DELAY_TIMERS", Live: true, Pending: 4},
 	}
 }
 
-// The first report after a restart gives no rate, because its counters began at zero.
-func TestCombineAfterRestart(t *testing.T) {
-	before := make(lastTotals)
-	m := member("west", "DELAY_1s", 0, 1000, true)
-	combine(lanes, m.Answer, nil, before, noon)
-	m.Totals = &stats.Totals{Started: noon.Add(time.Second), Delivered: 5}
-	if o := combine(lanes, m.Answer, nil, before, noon.Add(2*time.Second)); o.Numbers.Delivered != nil {
-		t.Errorf("got %v/s, want no rate", *o.Numbers.Delivered)
+// TestEachPageShowsTheActiveInstance: the pages of the active instance and of a stand-by have the same figures: those
+// of the active instance. A named timer counts once, a refused message is not overdue, and a forged report changes
+// nothing.
+func TestEachPageShowsTheActiveInstance(t *testing.T) {
+	active, standBy := member("west", 100, worked()...), member("east", 1000)
+	forged := member("forged", 1<<40, stats.LaneAnswer{Stream: "DELAY_1s", Live: true, Pending: 1 << 40})
+	forged.Proven = false
+	var shown []string
+	for _, own := range []inspect.Member{active, standBy} {
+		var a activity
+		combine(lanes, own.InstanceStatus, []inspect.Member{active, standBy, forged}, &a, noon)
+		later := member("west", 120, worked()...)
+		if own.Instance == "west" {
+			own = later
+		}
+		o := combine(lanes, own.InstanceStatus, []inspect.Member{later, standBy, forged}, &a, noon.Add(2*time.Second))
+		if n := o.Numbers; n.Pending != 14 || n.Retrying != 9 || n.MaxOverdue != 2 || n.Delivered == nil ||
+			*n.Delivered != 10 {
+			t.Errorf("%s: got %+v, want 14 pending, 9 retrying, 2 s overdue, 10/s", own.Instance, n)
+		}
+		for n := range o.Instances {
+			if i := o.Instances[n]; i.Active != (i.Name == "west") || i.Unproven != (i.Name == "forged") {
+				t.Errorf("%s: got %+v", own.Instance, i)
+			}
+			o.Instances[n].Self = false
+		}
+		text, err := json.Marshal(o)
+		if shown = append(shown, string(text)); err != nil {
+			t.Error(err)
+		}
 	}
-	m.Totals = &stats.Totals{Started: noon.Add(time.Second), Delivered: 15}
-	o := combine(lanes, m.Answer, nil, before, noon.Add(4*time.Second))
-	if o.Numbers.Delivered == nil || *o.Numbers.Delivered != 5 {
-		t.Errorf("got %v/s, want 5/s", o.Numbers.Delivered)
+	if shown[0] != shown[1] {
+		t.Errorf("the active instance shows %s\nthe stand-by shows %s", shown[0], shown[1])
 	}
-	combine(lanes, broker.Answer{Instance: "new"}, nil, before, noon)
-	if len(before) != 0 {
-		t.Errorf("got the totals of %d instances, want none: the instance is gone", len(before))
+}
+
+// TestPageDuringTakeOver: while no instance is active, the last figures stand for maxGap. Then the page says that none
+// is active. The first report of the next instance gives no rate.
+func TestPageDuringTakeOver(t *testing.T) {
+	var a activity
+	own := member("east", 0)
+	combine(lanes, own.InstanceStatus, []inspect.Member{member("west", 100, worked()...)}, &a, noon)
+	o := combine(lanes, own.InstanceStatus, nil, &a, noon.Add(maxGap))
+	if o.Numbers.Pending != 14 || !o.Numbers.Known || o.Trouble != "" {
+		t.Errorf("during the take-over: got %+v, %q; want the last figures", o.Numbers, o.Trouble)
+	}
+	if o := combine(lanes, own.InstanceStatus, nil, &a, noon.Add(maxGap+1)); o.Numbers.Pending != 0 || o.Numbers.Known ||
+		!strings.Contains(o.Trouble, "no instance is active") || o.Lanes[0].State != laneNoOwner {
+		t.Errorf("after %s: got %+v, %q; want that no instance is active", maxGap, o.Numbers, o.Trouble)
+	}
+	own = member("east", 5, worked()...)
+	o = combine(lanes, own.InstanceStatus, nil, &a, noon.Add(time.Minute))
+	if o.Numbers.Pending != 14 || o.Numbers.Delivered != nil {
+		t.Errorf("after the take-over: got %+v, want 14 pending, and no rate yet", o.Numbers)
 	}
 }
 

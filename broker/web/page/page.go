@@ -22,8 +22,10 @@ import (
 type Engine interface {
 	Instance() string
 	Status() broker.Status
-	AnswerOf(broker.Status) broker.Answer
+	AnswerOf(broker.Status) broker.InstanceStatus
 	Targets() []stats.TargetAnswer
+	LaneHistory() map[string][]uint64
+	Marks() []stats.Mark
 }
 
 // Config holds the page's sources and its access rules.
@@ -80,16 +82,13 @@ func New(cfg Config) *Page {
 	p.mux.HandleFunc("GET /api/lines", p.lines)
 	p.mux.HandleFunc("GET /api/history", p.ask(p.history))
 	p.mux.HandleFunc("GET /api/ahead", p.ask(p.ahead))
-	for path, q := range map[string]answerFunc{
-		"pending": p.pending, "where": p.where, "timers": p.timers, "timer": p.timer, "schedules": p.schedules,
-		"retrying": p.retrying, "find": p.find,
-		"dead": p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,
-	} {
-		p.mux.HandleFunc("GET /api/"+path, p.requireRows(p.ask(q)))
-	}
+	p.mux.HandleFunc("GET /api/operations", p.operations)
+	p.mux.HandleFunc("GET /api/look/{name...}", p.requireRows(p.look))
+	p.mux.HandleFunc("GET /api/find", p.requireRows(p.ask(p.find)))
+	p.mux.HandleFunc("GET /api/targets", p.requireRows(p.ask(p.targets)))
 	p.mux.HandleFunc("GET /api/content", p.requireRows(p.content))
 	p.mux.HandleFunc("GET /api/findings", p.requireRows(p.findings))
-	p.mux.HandleFunc("POST /api/plan", p.requireActions(p.plan))
+	p.mux.HandleFunc("POST /api/plan", p.requireActions(p.planChange))
 	p.mux.HandleFunc("POST /api/act", p.requireActions(p.act))
 	return p
 }

@@ -1,21 +1,29 @@
 package page
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/config"
 	"delaybroker/broker/doctor"
+	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
 )
 
 // TestCountsOfFindings: the frame for all viewers has the numbers of findings, without texts.
 func TestCountsOfFindings(t *testing.T) {
 	now := time.Now()
-	found := Findings{Time: now, Findings: []doctor.Finding{
+	found := findings{Time: now, Findings: []doctor.Finding{
 		{Check: "targets", Severity: doctor.Warn, Detail: "orders.secret"}, {Check: "lanes", Severity: doctor.Critical},
 		{Check: "dead letters", Severity: doctor.Warn},
 	}}
@@ -24,26 +32,15 @@ func TestCountsOfFindings(t *testing.T) {
 	}
 }
 
-// TestIndex: a client that does not accept HTML gets the overview as text.
+// TestIndex: the page is HTML, and a browser that has it gets it only once.
 func TestIndex(t *testing.T) {
 	p := newPage(Access{})
-	w := call(p, "GET", "/", "", "Accept", "*/*")
-	if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
-		t.Errorf("content type: got %s", got)
-	}
-	for _, want := range []string{
-		"delaybroker v1: ready\n", "pending          7\n", "west      older    ready, this one", errNoNATS.Error(),
-	} {
-		if !strings.Contains(w.Body.String(), want) {
-			t.Errorf("the text lacks %q:\n%s", want, w.Body)
-		}
-	}
-	html := call(p, "GET", "/", "", "Accept", "text/html,application/xhtml+xml")
+	html := call(p, "GET", "/", "")
 	if got := html.Header().Get("Content-Type"); got != "text/html; charset=utf-8" {
 		t.Errorf("content type: got %s", got)
 	}
 	tag := html.Header().Get("ETag")
-	again := call(p, "GET", "/", "", "Accept", "text/html", "If-None-Match", tag)
+	again := call(p, "GET", "/", "", "If-None-Match", tag)
 	if again.Code != http.StatusNotModified {
 		t.Errorf("with the ETag: got %d, want 304", again.Code)
 	}
@@ -95,10 +92,43 @@ func TestSlotTimeout(t *testing.T) {
 			p.questions <- struct{}{}
 		}
 		began := time.Now()
-		w := call(p, "GET", "/api/timers", "")
+		w := call(p, "GET", "/api/look/timers/ls", "")
 		if w.Code != 503 || time.Since(began) != slotTimeout {
 			t.Errorf("got %d after %v, want 503 after %v", w.Code, time.Since(began), slotTimeout)
 		}
+	})
+}
+
+// TestTextNeedsNoJetStream: the document, its scripts, the operations and the viewer's rights wait for no answer of a
+// server. An answer that does not come delays neither them nor the frames of the state.
+func TestTextNeedsNoJetStream(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := config.Config{APIPrefix: natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+			return strings.HasPrefix(question, "STREAM.INFO.DELAY_DEAD")
+		})}
+		p := newPage(Access{OpenRows: true})
+		p.cfg.Open = func(context.Context) (*inspect.Inspector, error) { return inspect.Open(s.Connect(), cfg) }
+		began := time.Now()
+		for _, path := range []string{"/", "/assets/app.js", "/assets/style.css", "/api/operations", "/api/access"} {
+			if w := call(p, "GET", path, ""); w.Code != 200 || w.Body.Len() == 0 || !time.Now().Equal(began) {
+				t.Errorf("%s: got %d after %v, want 200 at once", path, w.Code, time.Since(began))
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { p.Run(ctx) })
+		v := p.viewers.add()
+		for n := range 3 {
+			for !bytes.Contains(v.take()["state"], []byte("DELAY_INTAKE")) {
+				<-v.wake
+			}
+			if got, want := time.Since(began), time.Duration(n)*stateInterval; got != want {
+				t.Errorf("the frame %d of the state came after %v, want %v", n, got, want)
+			}
+		}
+		p.viewers.remove(v)
+		stop()
+		running.Wait()
 	})
 }
 

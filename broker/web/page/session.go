@@ -6,8 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/text"
 )
 
@@ -51,7 +51,7 @@ func explain(err error) string {
 }
 
 // fleet returns the reports of the instances. If reports may be missing, the string has the reason.
-func (s *session) fleet(ctx context.Context, query broker.QueryOptions) ([]inspect.Member, string) {
+func (s *session) fleet(ctx context.Context, query stats.QueryOptions) ([]inspect.Member, string) {
 	i, err := s.connect(ctx)
 	if err != nil {
 		return nil, "only this instance is shown: cannot connect: " + text.Printable(err.Error(), 300)

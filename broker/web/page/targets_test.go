@@ -3,7 +3,6 @@ package page
 import (
 	"testing"
 
-	"delaybroker/broker"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/pause"
@@ -20,27 +19,15 @@ func (busyEngine) Targets() []stats.TargetAnswer {
 	}
 }
 
-// Only authenticated reports count in the sums. An instance counts as silent if its report is not authenticated, or if
-// it is older and reports no targets. This instance counts once, although its report is also among the members.
-func TestFlowsOfTheFleet(t *testing.T) {
+// TestFlows: a flow has the limit of its pattern in DELAY_RATE, and a pause that covers it in full or in part.
+func TestFlows(t *testing.T) {
 	p := newPage(Access{})
 	p.cfg.Engine, p.cfg.Rates = busyEngine{}, deliver.Rates{{Pattern: "shop.>", Value: 50}}
-	report := func(name string, proven bool, delivered uint64) inspect.Member {
-		return inspect.Member{Proven: proven, Answer: broker.Answer{
-			Instance: name, Targets: []stats.TargetAnswer{{
-				TargetCount:   stats.TargetCount{Target: "shop.mail", Rate: "shop.>", Delivered: delivered},
-				DeliveredRate: new(1.0),
-			}},
-		}}
+	flows := p.flows([]inspect.Pause{{Pause: pause.Pause{Pattern: "orders.paid.eu", State: pause.Paused}}})
+	if len(flows) != 2 {
+		t.Fatalf("got %d targets, want 2", len(flows))
 	}
-	older := inspect.Member{Proven: true, Answer: broker.Answer{Instance: "older"}}
-	flows, silent := p.flows([]inspect.Member{
-		report("west", true, 1000), report("east", true, 4), report("forged", false, 1<<40), older,
-	}, []inspect.Pause{{Pause: pause.Pause{Pattern: "orders.paid.eu", State: pause.Paused}}})
-	if len(flows) != 2 || silent != 2 {
-		t.Fatalf("got %d targets and %d silent instances, want 2 and 2", len(flows), silent)
-	}
-	if f := flows[0]; f.Target != "shop.mail" || f.Delivered != 7 || *f.DeliveredRate != 1.5 || f.Limit != 50 {
+	if f := flows[0]; f.Target != "shop.mail" || f.Delivered != 3 || *f.DeliveredRate != 0.5 || f.Limit != 50 {
 		t.Errorf("the busiest target: got %+v at %v/s", f, *f.DeliveredRate)
 	}
 	if f := flows[1]; f.Refused != 9 || f.Limit != 0 || f.Pause != "paused in part (orders.paid.eu)" {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -8,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"delaybroker/broker"
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 )
 
@@ -38,24 +39,21 @@ type watch struct {
 	recheck chan struct{} // capacity 1: requests a check after an action
 
 	// Only the goroutine that makes the overviews uses these fields.
-	previous lastTotals
-	lateP50  *float64 // lateness in the overview, in milliseconds
-	lateP99  *float64
+	active      activity
+	letterCount *uint64  // number of dead letters in the stream; nil if it is unknown
+	lateP50     *float64 // lateness in the overview, in milliseconds
+	lateP99     *float64
 
-	mu           sync.Mutex // guards the fields below
-	lastOverview Overview
+	mu           sync.Mutex        // guards the fields below
 	forecast     *inspect.Forecast // of the last scan; nil before the first
-	letterCount  *uint64           // number of dead letters in the stream at the last scan; nil before the first
-	writtenCount uint64            // number of dead letters that the running instances had written before the last scan
 	scanError    string            // why the last scan failed; empty if it succeeded
-	members      []inspect.Member  // the latest reports of the other instances
-	lastFindings Findings
+	lastFindings findings
 }
 
 // produce makes frames until ctx ends, or until there has been no viewer for idleTimeout.
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{Page: p, previous: make(lastTotals), rescan: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
+	w := &watch{Page: p, rescan: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
 	w.lastFindings.Findings = []doctor.Finding{}
 	p.watch.Store(w)
 	var running sync.WaitGroup
@@ -84,7 +82,6 @@ func (p *Page) produce(ctx context.Context) {
 	defer tick.Stop()
 	var intervalStart, lastViewer time.Time
 	self := p.cfg.Engine.Instance()
-	w.send("state", w.overview(time.Now(), nil, ""))
 	for {
 		now := time.Now()
 		if w.viewers.number() > 0 {
@@ -92,16 +89,15 @@ func (p *Page) produce(ctx context.Context) {
 		} else if now.Sub(lastViewer) > idleTimeout {
 			return
 		}
-		query := broker.QueryOptions{Except: self}
-		if at := now.Truncate(history.FineStep); !at.Equal(intervalStart) {
-			intervalStart, query.History = at, historyHour
-		}
-		members, trouble := s.fleet(ctx, query)
+		members, trouble := s.fleet(ctx, stats.QueryOptions{Except: self})
 		now = time.Now()
-		if query.History != "" {
-			w.send("history", w.lastHour(now, members))
+		// An instance has its new step some milliseconds after the step's end.
+		if at := now.Add(-time.Second).Truncate(history.FineStep); !at.Equal(intervalStart) {
+			intervalStart = at
+			w.send("history", w.lastHour(now))
 		}
 		w.send("state", w.overview(now, members, trouble))
+		w.countLetters(ctx, &s) // for the next frame: a slow answer delays none
 		select {
 		case <-ctx.Done():
 			return
@@ -116,22 +112,29 @@ func (w *watch) send(kind string, shown any) {
 	}
 }
 
-// overview returns a new overview. The numbers of due messages are estimates from the last scan. The number of dead
-// letters is that of the last scan, plus the dead letters that the instances have written after it.
-func (w *watch) overview(now time.Time, members []inspect.Member, trouble string) Overview {
+// countLetters reads the number of dead letters from their stream. After an error, the number is unknown, or the older.
+func (w *watch) countLetters(ctx context.Context, s *session) {
+	if s.inspector == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, stateInterval)
+	defer cancel()
+	if n, err := s.inspector.LetterCount(ctx); err == nil {
+		w.letterCount = &n
+	}
+}
+
+// overview returns a new overview. The numbers of due messages are estimates from the last scan.
+func (w *watch) overview(now time.Time, members []inspect.Member, trouble string) overview {
 	status := w.cfg.Engine.Status()
 	own := w.cfg.Engine.AnswerOf(status)
-	o := combine(status, own, members, w.previous, now)
+	o := combine(status, own, members, &w.active, now)
 	w.describeSelf(&o, trouble)
-	o.Numbers.P50, o.Numbers.P99 = w.lateP50, w.lateP99
+	o.Numbers.P50, o.Numbers.P99, o.Numbers.DeadLetters = w.lateP50, w.lateP99, w.letterCount
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.members = members
 	troubles := slices.DeleteFunc([]string{o.Trouble, w.scanError}, func(s string) bool { return s == "" })
 	o.Trouble = strings.Join(troubles, "; ")
-	if w.letterCount != nil {
-		o.Numbers.DeadLetters = new(*w.letterCount + increase(deadLetters(own, members), w.writtenCount))
-	}
 	if w.forecast != nil {
 		o.Numbers.DueNextMinute = new(dueWithin(*w.forecast, now, time.Minute))
 		o.Numbers.Overdue = new(uint64(0))
@@ -139,16 +142,13 @@ func (w *watch) overview(now time.Time, members []inspect.Member, trouble string
 			o.Numbers.Overdue = new(w.forecast.Overdue.Messages)
 		}
 	}
-	w.lastOverview = o
 	return o
 }
 
-// increase returns the increase of a counter. It returns zero if the counter is lower than before.
-func increase(now, then uint64) uint64 { return now - min(now, then) }
-
 // describeSelf sets the fields about this instance.
-func (p *Page) describeSelf(o *Overview, trouble string) {
-	o.Version, o.Prefix, o.Trouble = p.cfg.Version, p.cfg.Prefix, trouble
+func (p *Page) describeSelf(o *overview, trouble string) {
+	o.Version, o.Prefix = p.cfg.Version, p.cfg.Prefix
+	o.Trouble = cmp.Or(trouble, o.Trouble)
 	o.Ready = true
 	for _, c := range p.cfg.Checks() {
 		if !c.OK {
@@ -178,7 +178,7 @@ func (w *watch) repeat(
 	}
 }
 
-// scan counts the dead letters, and makes the forecast for the next hour.
+// scan makes the forecast for the next hour.
 func (w *watch) scan(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
@@ -186,18 +186,6 @@ func (w *watch) scan(ctx context.Context, s *session) {
 	if err != nil {
 		return // the state frames have the reason
 	}
-	own := w.cfg.Engine.AnswerOf(w.cfg.Engine.Status())
-	w.mu.Lock()
-	written := deadLetters(own, w.members)
-	w.mu.Unlock()
-	v, err := i.Lanes(ctx, 0)
-	if err != nil {
-		w.scanFailed(s, err)
-		return
-	}
-	w.mu.Lock()
-	w.letterCount, w.writtenCount = new(v.Totals.Dead), written
-	w.mu.Unlock()
 	f, err := i.Forecast(ctx, inspect.ForecastQuery{
 		Length: time.Hour, Step: time.Minute, MaxRead: aheadRead, Sample: aheadSample,
 	})
@@ -215,7 +203,7 @@ func (w *watch) scan(ctx context.Context, s *session) {
 func (w *watch) scanFailed(s *session, err error) {
 	s.close()
 	w.mu.Lock()
-	w.scanError = "cannot read the streams, so the numbers of dead and of due messages may be old: " + explain(err)
+	w.scanError = "cannot read the streams, so the numbers of due messages may be old: " + explain(err)
 	w.mu.Unlock()
 }
 

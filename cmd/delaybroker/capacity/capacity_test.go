@@ -13,7 +13,7 @@ import (
 // messageLoad returns a load of plain messages, on servers with more resources than the load needs.
 func messageLoad(rate float64, delay time.Duration) Load {
 	return Load{
-		Rate: rate, Delay: delay, Bytes: 256, Replicas: 1, Streams: 40, Ladder: levels.Default(),
+		Rate: rate, Delay: delay, Bytes: 256, Fleets: 1, Replicas: 1, Streams: 40, Ladder: levels.Default(),
 		Server: Server{Memory: 64e9, Disk: 2e12, Cores: 16},
 	}
 }

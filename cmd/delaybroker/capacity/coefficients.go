@@ -2,13 +2,14 @@ package capacity
 
 import "time"
 
-// This file has all coefficients, each with the command that measures it, or with its computation. The measurements of
-// 2026-11-22 and 2026-11-23 are in test/rivals/README.md. That file says which of them are of earlier code.
+// This file has all coefficients, each with the command that measures it, or with its computation. The command compare
+// is in test/rivals. The measurements of 2026-11-22 and 2026-11-23 are in test/rivals/README.md. That file says which
+// of them are of earlier code.
 
 // CPU time of one operation. The server coefficients are totals of all servers, for streams with one replica.
 const (
 	// serverPass and brokerPass are for one pass of a message: the server stores the message in a lane, the broker
-	// reads it, publishes it to the next lane or the target, and commits. Measured by delaybroker bench --rate 200000
+	// reads it, publishes it to the next lane or the target, and commits. Measured by compare --rate 200000
 	// --for 2s --publishers 2 --beside pipeline --rounds 2
 	serverPass = 24 * time.Microsecond
 	brokerPass = 12 * time.Microsecond
@@ -16,7 +17,7 @@ const (
 	// serverWake and brokerWake are the additional cost of a message that arrives alone. At 1,000 messages a second,
 	// server and broker together use 567 µs for a message. The pass takes 36 µs of the 567 µs. The remaining time is
 	// divided between server and broker in the ratio 215 to 173, as in the table "The journal" of
-	// test/rivals/README.md. Measured by delaybroker bench --rate 1000 --beside scheduler,pipeline, and by go test -run
+	// test/rivals/README.md. Measured by compare --rate 1000 --beside scheduler,pipeline, and by go test -run
 	// '^$' -bench Journal -benchtime 1x ./test/rivals
 	serverWake = 294 * time.Microsecond
 	brokerWake = 237 * time.Microsecond
@@ -24,12 +25,12 @@ const (
 	// serverFiring and brokerFiring are for the firing of a timer: its claim (see package timer), delivery, outcome, and
 	// two deletes. The measurement also cancels one timer for each that fires, so the coefficients include the marker of a
 	// cancelled timer. They exclude the set of the timer and each pass of its marker, which have the costs of a pass.
-	// Measured by delaybroker bench timers --beside scheduler
+	// Measured by compare timers --beside scheduler
 	serverFiring = 158 * time.Microsecond
 	brokerFiring = 123 * time.Microsecond
 
 	// serverRound and brokerRound are for a round of a series, with the first pass of the next round's marker. Measured
-	// by delaybroker bench rounds --beside scheduler
+	// by compare rounds --beside scheduler
 	serverRound = 116 * time.Microsecond
 	brokerRound = 134 * time.Microsecond
 
@@ -42,22 +43,22 @@ const (
 )
 
 // maxWakeRate is the maximum rate, in messages a second, at which each message wakes the processes. Measured by
-// delaybroker bench --rate 1000 --beside scheduler,pipeline
+// compare --rate 1000 --beside scheduler,pipeline
 const maxWakeRate = 1000
 
 // Bytes.
 const (
-	// serverPending is for a pending message in the server's memory. Measured by delaybroker bench pending --for 10s
+	// serverPending is for a pending message in the server's memory. Measured by compare pending --for 10s
 	serverPending = 62
 	// serverSubject is for a subject in the server's memory, measured with a schedule of nats-server. A timer is one
-	// subject with one message, as a schedule is. Measured by delaybroker bench pending --beside scheduler
+	// subject with one message, as a schedule is. Measured by compare pending --beside scheduler
 	serverSubject = 400
 	// serverID is for an id in a stream's duplicate window. It is computed from nats-server 2.15: ddentry has 32 bytes,
 	// the id some 40, and the entries in a map and a list have the rest.
 	serverID = 128
 	// brokerBase is the memory of a broker without messages, and brokerBuffer the default of DELAY_MEMORY: see Memory
 	// in OPERATIONS.md. A process takes at most brokerBase plus twice brokerBuffer. The measurement was 571 MB, by
-	// delaybroker bench burst --count 1000000 --beside pipeline
+	// compare burst --count 1000000 --beside pipeline
 	brokerBase, brokerBuffer = 48 << 20, 256 << 20
 
 	// The four constants below are the bytes that nats-server stores in addition to the body, with a target of 25
@@ -80,24 +81,24 @@ const (
 
 // The maximum throughput of one stream, per second, on two cores, with one replica and with three.
 var (
-	// maxLane is for messages through one lane. Measured by delaybroker bench --rate 200000 --for 2s --publishers 2
-	// --beside pipeline --rounds 2 and, with three replicas, by NATS_URL=… delaybroker bench --rate 50000 --for 2s
+	// maxLane is for messages through one lane. Measured by compare --rate 200000 --for 2s --publishers 2
+	// --beside pipeline --rounds 2 and, with three replicas, by NATS_URL=… compare --rate 50000 --for 2s
 	// --publishers 2 --beside pipeline
 	maxLane = bound{53_000, 34_000}
 
-	// maxTarget is for deliveries into one target's stream: the rate of the pipeline, a minimal broker in package bench.
+	// maxTarget is for deliveries into one target's stream: the rate of the pipeline, the minimal broker of compare.
 	// Our broker's rate was 51,000 with one replica, which is 0.57 of the pipeline's, and 43,000 with three replicas,
-	// which is 0.89. Measured by delaybroker bench burst --beside scheduler,pipeline --rounds 2 and, with three replicas,
-	// by NATS_URL=… delaybroker bench burst --count 30000 --beside scheduler,pipeline
+	// which is 0.89. Measured by compare burst --beside scheduler,pipeline --rounds 2 and, with three replicas,
+	// by NATS_URL=… compare burst --count 30000 --beside scheduler,pipeline
 	maxTarget = bound{89_000, 48_000}
 
 	// maxTimers is for timers. It is computed: the server executes the two deletes of a timer one after the other,
-	// which takes 60 µs in a profile of delaybroker bench timers --beside scheduler. With replicas, the model reduces
+	// which takes 60 µs in a profile of compare timers --beside scheduler. With replicas, the model reduces
 	// the throughput by the same factor as for a lane.
 	maxTimers = bound{16_000, 10_000}
 
 	// maxRounds is for rounds of series. With replicas, the model reduces the throughput by the same factor as for a
-	// lane. Measured by delaybroker bench rounds --beside scheduler
+	// lane. Measured by compare rounds --beside scheduler
 	maxRounds = bound{22_000, 14_000}
 )
 

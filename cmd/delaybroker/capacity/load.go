@@ -7,7 +7,7 @@ import (
 	"delaybroker/levels"
 )
 
-// A Load is the load of the brokers that share one set of streams.
+// A Load is the load of one or several fleets. A fleet is the brokers that share one set of streams.
 type Load struct {
 	Rate   float64       `json:"rate"`       // plain messages per second
 	Timers float64       `json:"timers"`     // named timers set per second, none of them cancelled
@@ -16,8 +16,9 @@ type Load struct {
 	Every  time.Duration `json:"every_ns"`   // interval between two rounds of a series
 	Bytes  float64       `json:"body_bytes"` // size of the body, with the client's own headers
 
+	Fleets   int           `json:"fleets"` // they divide the plain messages evenly; one has all timers and series
 	Replicas int           `json:"replicas"`
-	Streams  int           `json:"streams"` // number of these brokers' streams
+	Streams  int           `json:"streams"` // of each fleet
 	Ladder   levels.Ladder `json:"-"`
 	Server   Server        `json:"server"`
 }
@@ -41,19 +42,19 @@ const (
 	minEvery    = time.Second
 )
 
-// A Problem is an invalid value of a load.
-type Problem struct{ Field, Value, Want string }
+// A problem is an invalid value of a load.
+type problem struct{ Field, Value, Want string }
 
 // Check returns all problems of a load.
-func (l Load) Check() (problems []Problem) {
+func (l Load) Check() (problems []problem) {
 	checkNumber := func(field string, n, low, high float64) {
 		if !(n >= low && n <= high) { // written in this form because it refuses NaN
-			problems = append(problems, Problem{field, number(n), number(low) + " to " + number(high)})
+			problems = append(problems, problem{field, number(n), number(low) + " to " + number(high)})
 		}
 	}
 	checkDuration := func(field string, d, low, high time.Duration) {
 		if d < low || d > high {
-			problems = append(problems, Problem{field, levels.FormatDuration(d),
+			problems = append(problems, problem{field, levels.FormatDuration(d),
 				levels.FormatDuration(low) + " to " + levels.FormatDuration(high)})
 		}
 	}
@@ -61,16 +62,17 @@ func (l Load) Check() (problems []Problem) {
 	checkNumber("timers", l.Timers, 0, maxRate)
 	checkNumber("series", l.Series, 0, maxSeries)
 	checkNumber("bytes", l.Bytes, 0, maxBytes)
+	checkNumber("fleets", float64(l.Fleets), 1, MaxFleets)
 	checkNumber("replicas", float64(l.Replicas), 1, maxReplicas)
 	checkDuration("delay", l.Delay, 0, maxDelay)
 	if l.Series > 0 || l.Every != 0 {
 		checkDuration("every", l.Every, minEvery, maxDelay)
 	}
 	if l.Series == 0 && l.Every != 0 {
-		problems = append(problems, Problem{"series", "0", "1 or more with --every"})
+		problems = append(problems, problem{"series", "0", "1 or more with --every"})
 	}
 	if l.Rate == 0 && l.Timers == 0 && l.Series == 0 {
-		problems = append(problems, Problem{"rate", "0", "more than 0, or a value for --timers or --series"})
+		problems = append(problems, problem{"rate", "0", "more than 0, or a value for --timers or --series"})
 	}
 	checkNumber("server-memory", l.Server.Memory, 1<<20, maxStorage)
 	checkNumber("server-disk", l.Server.Disk, 1<<20, maxStorage)

@@ -63,7 +63,7 @@ func NeedOf(l Load) Need {
 	}
 	passes, timerPasses, roundPasses := float64(len(path)), float64(len(timerPath)), float64(len(roundPath))
 	copies := float64(l.Replicas)
-	n := Need{Load: l, Copies: l.Streams * l.Replicas, Passes: len(path)}
+	n := Need{Load: l, Copies: l.Fleets * l.Streams * l.Replicas, Passes: len(path)}
 
 	messages, timers := l.Rate*l.Delay.Seconds(), l.Timers*l.Delay.Seconds() // pending
 	record := float64(storedRequest)
@@ -81,7 +81,7 @@ func NeedOf(l Load) Need {
 		return l.Rate*passes*pass.Seconds() + l.Timers*(firing.Seconds()+(1+timerPasses)*pass.Seconds()) +
 			rounds*round.Seconds() + rounds*max(0, roundPasses-1)*pass.Seconds()
 	}
-	wakes := min(deliveries+hops, maxWakeRate) // per second
+	wakes := min(deliveries+hops, maxWakeRate*float64(l.Fleets)) // per second
 	n.ServerCPU = Cores{work(serverPass, serverFiring, serverRound), wakes * serverWake.Seconds()}
 	n.BrokerCPU = Cores{work(brokerPass, brokerFiring, brokerRound), wakes * brokerWake.Seconds()}
 	if l.Replicas > 1 {
@@ -112,7 +112,7 @@ func (l Load) network(passes, timerPasses, roundPasses, rounds float64) (n Netwo
 // maxLaneRate returns the messages per second in the busiest lane.
 func maxLaneRate(l Load, rounds float64, path, timerPath, roundPath []string) (highest float64) {
 	lanes := make(map[string]float64)
-	rates := []float64{l.Rate, l.Timers, rounds}
+	rates := []float64{l.Rate / float64(l.Fleets), l.Timers, rounds}
 	for i, names := range [][]string{path, timerPath, roundPath} {
 		for _, name := range names {
 			lanes[name] += rates[i]
@@ -132,7 +132,7 @@ func (l Load) limits(n Need, laneRate, rounds float64) (limits []Limit) {
 			})
 		}
 	}
-	const prefixes = "another DELAY_PREFIX or account"
+	const prefixes = "another fleet"
 	add("one lane", "msg/s", laneRate, maxLane.rate(l.Replicas), "other delays, or "+prefixes)
 	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.rate(l.Replicas),
 		"targets in several streams")

@@ -2,12 +2,8 @@ package demo
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/client"
@@ -18,9 +14,6 @@ import (
 const (
 	coreTargets   = "demo.core."   // prefix of the targets of a plain subscriber
 	streamTargets = "demo.stream." // prefix of the targets of a stream
-
-	// redrawInterval is the interval at which a terminal gets a new table, with the remaining time of each message.
-	redrawInterval = 100 * time.Millisecond
 )
 
 const nextSteps = `
@@ -39,7 +32,6 @@ type example struct {
 	To      string   `json:"to"`
 	LateMS  *float64 `json:"late_ms"` // nil until it arrived
 
-	wait     time.Duration // approximate time from the publish to the arrival
 	lateness time.Duration
 }
 
@@ -50,31 +42,29 @@ func examples(now time.Time) []example {
 		panic("bug: default prefix: " + err.Error())
 	}
 	var messages []example
-	add := func(when string, subject func(token, target string) string, token string, wait time.Duration) {
-		m := example{When: when, Target: streamTargets + string(rune('a'+len(messages))), To: "stream", wait: wait}
+	add := func(when string, subject func(token, target string) string, token string) {
+		m := example{When: when, Target: streamTargets + string(rune('a'+len(messages))), To: "stream"}
 		if len(messages)%2 == 1 {
 			m.Target, m.To = coreTargets+string(rune('a'+len(messages))), "subscriber"
 		}
 		m.Subject = subject(token, m.Target)
 		messages = append(messages, m)
 	}
-	add("a level", names.Level, "1s", time.Second)
-	add("a level", names.Level, "2s", 2*time.Second)
-	add("a duration", names.Level, "3s", 3*time.Second)
-	add("a duration", names.In, "4s250ms", 4250*time.Millisecond)
-	add("a time", names.At, message.TimeToken(now.Add(5*time.Second)), 5*time.Second)
-	add("a time", names.At, message.TimeToken(now.Add(6*time.Second)), 6*time.Second)
-	add("two levels", names.In, "8s500ms", 8500*time.Millisecond)
+	add("a level", names.Level, "1s")
+	add("a level", names.Level, "2s")
+	add("a duration", names.Level, "3s")
+	add("a duration", names.In, "4s250ms")
+	add("a time", names.At, message.TimeToken(now.Add(5*time.Second)))
+	add("a time", names.At, message.TimeToken(now.Add(6*time.Second)))
+	add("two levels", names.In, "8s500ms")
 	return messages
 }
 
-// A board shows the arrived messages.
+// A board shows the messages as they arrive.
 type board struct {
 	printer  *terminal.Printer
 	messages []example
-	start    time.Time // when the messages were published
 	arrived  int
-	lines    int // number of lines on the terminal that the next drawing overwrites
 }
 
 // An arrival is a message at its target.
@@ -89,22 +79,16 @@ func newArrival(subject string, header nats.Header) arrival {
 	return arrival{subject, delay.Lateness()}
 }
 
+// rowFormat has the columns of a message: when, published to, for a, late by.
+const rowFormat = "%-10s  %-35s  %-10s  %8s\n"
+
 // watch shows the arrivals, and returns when all messages have arrived, or with the cause of ctx.
 func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
-	live := terminal.IsTerminal(b.printer.Out) && !b.printer.JSON
-	redraw := time.NewTicker(redrawInterval)
-	defer redraw.Stop()
+	b.printRow("WHEN", "PUBLISHED TO", "FOR A", "LATE BY")
 	for b.arrived < len(b.messages) {
-		if live {
-			b.draw()
-		}
 		select {
 		case m := <-arrivals:
 			b.record(m)
-			if !live {
-				fmt.Fprintf(b.printer.Err, "%d of %d arrived\n", b.arrived, len(b.messages))
-			}
-		case <-redraw.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -113,38 +97,25 @@ func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 	return nil
 }
 
-// record marks the message of an arrival as arrived. It ignores duplicates.
+// record marks the message of an arrival as arrived, and shows it. It ignores duplicates.
 func (b *board) record(m arrival) {
 	for i := range b.messages {
 		if d := &b.messages[i]; d.Target == m.subject && d.LateMS == nil {
 			ms := terminal.Milliseconds(m.lateness)
 			d.lateness, d.LateMS = m.lateness, &ms
 			b.arrived++
+			b.printRow(d.When, d.Subject, d.To, terminal.Lateness(d.lateness))
 		}
 	}
 }
 
-// draw draws the table of all messages over the previous drawing.
-func (b *board) draw() {
-	if b.lines > 0 {
-		b.printer.Printf("\x1b[%dA\x1b[J", b.lines)
+func (b *board) printRow(cells ...any) {
+	if !b.printer.JSON {
+		b.printer.Printf(rowFormat, cells...)
 	}
-	t := b.printer.Table()
-	t.AppendHeader(terminal.Row("when", "published to", "for a", "late by"))
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 4, WidthMin: 8, Align: text.AlignRight}})
-	for _, m := range b.messages {
-		lateness := terminal.Lateness(m.lateness)
-		if m.LateMS == nil {
-			lateness = fmt.Sprintf("in %.1f s", max(0, m.wait-time.Since(b.start)).Seconds())
-		}
-		t.AppendRow(terminal.Row(m.When, m.Subject, m.To, lateness))
-	}
-	rendered := t.Render()
-	b.printer.Printf("%s\n", rendered)
-	b.lines = strings.Count(rendered, "\n") + 1
 }
 
-// conclude draws the table for the last time, with a summary below.
+// conclude prints the summary.
 func (b *board) conclude() {
 	var early int
 	var sum, maxLate time.Duration
@@ -162,7 +133,6 @@ func (b *board) conclude() {
 	}) {
 		return
 	}
-	b.draw()
 	b.printer.Printf("\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
 		len(b.messages), early, terminal.Lateness(mean), terminal.Lateness(maxLate), nextSteps)
 }

@@ -1,14 +1,17 @@
 package demo
 
 import (
+	"io"
 	"slices"
 	"testing"
 	"time"
+
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // A target that gets two messages counts once, and an unknown target not at all.
 func TestBoardCountsOnce(t *testing.T) {
-	b := board{messages: examples(time.Now())}
+	b := board{printer: &terminal.Printer{Out: io.Discard}, messages: examples(time.Now())}
 	target := b.messages[2].Target
 	for _, subject := range []string{target, target, "demo.core.unknown"} {
 		b.record(arrival{subject: subject})

@@ -85,8 +85,7 @@ func show(ctx context.Context, p *terminal.Printer, url string) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	board := board{printer: p, messages: examples(now), start: now}
+	board := board{printer: p, messages: examples(time.Now())}
 	arrivals := make(chan arrival, len(board.messages))
 	if err := subscribe(ctx, nc, js, arrivals); err != nil {
 		return fmt.Errorf("subscribe for the demo: %w", err)

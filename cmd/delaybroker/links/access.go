@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 
@@ -27,10 +28,13 @@ func (a Access) WithURL(url string, more []nats.Option) Access {
 	return Access{URL: url, Options: slices.Concat(a.Options, more), LoginAdvice: a.LoginAdvice}
 }
 
-// Explain appends advice to a refusal by the embedded server: the settings that an operator has to correct.
+// Explain appends advice to a refusal by the embedded server: the settings that an operator has to correct. It also
+// appends advice to a timeout: a server that waits for TLS sends nothing.
 func (a Access) Explain(err error) error {
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: if the server begins connections with TLS (handshake_first), set NATS_TLS_FIRST=on", err)
 	case a.LoginAdvice == "":
 		return err
 	case errors.Is(err, nats.ErrAuthorization):
@@ -92,7 +96,11 @@ func Connect(ctx context.Context, to Access, version string, notify func(text st
 	}
 	nc, err := nats.Connect(to.URL, append(options, to.Options...)...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", StripUsers(to.URL), to.Explain(err))
+		err = fmt.Errorf("connect to NATS at %s: %w", StripUsers(to.URL), to.Explain(err))
+		if errors.Is(err, nats.ErrNoServers) {
+			err = fmt.Errorf("%w; start one with delaybroker, or set NATS_URL", err)
+		}
+		return nil, err
 	}
 	return nc, nil
 }

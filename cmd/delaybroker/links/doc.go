@@ -12,7 +12,7 @@
 // # Lost connections
 //
 // A link reconnects for ever, even if the server rejects its credentials, since a password rotation may be in progress.
-// Before its first connection, a link reports rejected credentials as an error: see [Set.Await]. A link detects a dead
+// Before its first connection, a link reports rejected credentials as an error: see set.Await. A link detects a dead
 // connection within seconds, instead of the client library's minutes, because each second adds to the lateness of all
 // messages. The comments of the constants have the reasons for their values.
 //

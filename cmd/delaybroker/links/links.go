@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/fault"
 	"delaybroker/broker/link"
 	"delaybroker/broker/ratelog"
 )
@@ -36,22 +37,30 @@ const (
 	// loginPoll is the interval of the checks whether the server rejects the first login of a link.
 	loginPoll = 500 * time.Millisecond
 
+	// maxFullPolls is the number of these checks for which a link waits for a free connection: the server may still count
+	// those of a broker that has just stopped.
+	maxFullPolls = 20
+
 	// remindInterval is the interval of the log lines about a link that has not connected yet.
 	remindInterval = 10 * time.Second
 )
 
 // A connection is a link, named by its purpose.
 type connection struct {
-	name  string
-	conn  *nats.Conn
-	login *login
+	name    string
+	conn    *nats.Conn
+	login   *login
+	refusal *refusal
 }
 
-// A Set has the connections read, write, deliver and control, in this order.
-type Set []connection
+// A set has the connections read, write, deliver and control, in this order.
+type set []connection
+
+// names are the names of the links, in the order of a set.
+var names = []string{"read", "write", "deliver", "control"}
 
 // BrokerLinks converts the links to the type of package broker.
-func (l Set) BrokerLinks() broker.Links {
+func (l set) BrokerLinks() broker.Links {
 	return broker.Links{Read: l[0].conn, Write: l[1].conn, Deliver: l[2].conn, Control: l[3].conn}
 }
 
@@ -60,7 +69,7 @@ type Dialer struct {
 	Access    Access
 	Overrides map[string]Access // replaces Access for some links, by the name of the link
 	Version   string            // version of the program
-	// RetryConnect makes Dial return before the links are connected: see [Set.Await]. Without it, Dial fails if the
+	// RetryConnect makes Dial return before the links are connected: see set.Await. Without it, Dial fails if the
 	// server is not reachable.
 	RetryConnect bool
 	// OnClosed is called when a link is closed permanently, even by Close.
@@ -69,16 +78,16 @@ type Dialer struct {
 }
 
 // Dial makes the links.
-func (d Dialer) Dial() (Set, error) {
-	var set Set
-	for _, name := range []string{"read", "write", "deliver", "control"} {
-		access, login := d.AccessOf(name), new(login)
-		nc, err := nats.Connect(access.URL, append(d.options(name, login), access.Options...)...)
+func (d Dialer) Dial() (set, error) {
+	var set set
+	for _, name := range names {
+		access, login, refusal := d.AccessOf(name), new(login), new(refusal)
+		nc, err := nats.Connect(access.URL, append(d.options(name, login, refusal), access.Options...)...)
 		if err != nil {
 			set.Close()
 			return nil, fmt.Errorf("connect the link %q to NATS: %w", name, err)
 		}
-		set = append(set, connection{name, nc, login})
+		set = append(set, connection{name, nc, login, refusal})
 	}
 	return set, nil
 }
@@ -91,7 +100,7 @@ func (d Dialer) AccessOf(name string) Access {
 	return d.Access
 }
 
-func (d Dialer) options(name string, login *login) []nats.Option {
+func (d Dialer) options(name string, login *login, refusal *refusal) []nats.Option {
 	log := d.Log.With("link", name)
 	// A link reconnects several times a second, and a missing permission may affect every message.
 	limited := ratelog.New(log)
@@ -99,7 +108,8 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		unreachable = "a link cannot connect to NATS, and retries"
 		rejected    = "NATS rejects the credentials of a link; the link reads them again and retries"
 	)
-	servers := StripUsers(d.AccessOf(name).URL)
+	access := d.AccessOf(name)
+	servers := StripUsers(access.URL)
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.Version, name)),
 		nats.MaxReconnects(-1),
@@ -117,7 +127,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			login.reset()
-			limited.Log(slog.LevelWarn, unreachable, "servers", servers, "err", err)
+			limited.Log(slog.LevelWarn, unreachable, "servers", servers, "err", access.Explain(err))
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			login.reset()
@@ -125,7 +135,11 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			limited.Reset(rejected)
 			log.Info("a link is reconnected to NATS", "server", link.ServerOf(nc))
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+		nats.ErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+			if isRefusal(nc, err) {
+				refusal.note(nc, log, err)
+				return
+			}
 			if isRejection(err) {
 				login.reject(err)
 				limited.Log(slog.LevelError, rejected, "servers", servers, "err", err)
@@ -165,7 +179,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 // does not know the server's limits.
 //
 // If the server rejects the first logins of a link, Await returns an error, since the settings are wrong.
-func (l Set) Await(ctx context.Context, log *slog.Logger) error {
+func (l set) Await(ctx context.Context, log *slog.Logger) error {
 	for _, c := range l {
 		if err := c.await(ctx, log); err != nil {
 			return err
@@ -175,7 +189,7 @@ func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 }
 
 // await returns when the link has connected, with the cause of ctx, or with an error if two polls in a row see that the
-// server has rejected a login.
+// server has rejected a login, or if the account or the server has no free connection for a while.
 func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	listener := c.conn.StatusChanged(nats.CONNECTED)
 	defer c.conn.RemoveStatusListener(listener)
@@ -183,7 +197,7 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	defer reminder.Stop()
 	poll := time.NewTicker(loginPoll)
 	defer poll.Stop()
-	rejections := 0 // consecutive polls that saw a rejection
+	rejections, tooMany := 0, 0 // consecutive polls that saw a rejection, or a limit of connections
 	for changed := listener; !c.conn.IsConnected(); {
 		select {
 		case <-ctx.Done():
@@ -194,6 +208,13 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 			}
 		case <-poll.C: // nats.go calls no handler if the server rejects the first login
 			err := c.conn.LastError()
+			if tooMany++; !isFull(err) {
+				tooMany = 0
+			}
+			if tooMany > maxFullPolls {
+				return fmt.Errorf("%w: the broker needs %d connections, raise conn of the account or max_connections of "+
+					"the server: the link %q: %w", ErrConnections, len(names), c.name, err)
+			}
 			if rejections++; !isRejection(err) {
 				rejections = 0
 			}
@@ -201,25 +222,29 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 				return fmt.Errorf("NATS rejects the credentials of the link %q: %w", c.name, err)
 			}
 		case <-reminder.C:
-			log.Warn("the broker waits for NATS", "link", c.name, "err", c.conn.LastError())
+			log.Warn("the broker waits for NATS", "link", c.name, "err", Access{}.Explain(c.conn.LastError()))
 		}
 	}
 	return nil
 }
 
-// Errors returns the reasons why links are not connected or not logged in, by the name of the link.
-func (l Set) Errors() map[string]string {
-	disconnected := make(map[string]string)
+// Faults returns the links that are not connected, not logged in or without their subscriptions, by the name of the
+// link.
+func (l set) Faults() map[string]fault.Fault {
+	faults := make(map[string]fault.Fault)
 	for _, link := range l {
-		if !link.conn.IsConnected() || link.login.rejected() {
-			disconnected[link.name] = link.login.problem()
+		switch refused := link.refusal.fault(); {
+		case !link.conn.IsConnected() || link.login.rejected():
+			faults[link.name] = link.login.fault()
+		case refused != nil:
+			faults[link.name] = *refused
 		}
 	}
-	return disconnected
+	return faults
 }
 
 // Close closes every link.
-func (l Set) Close() {
+func (l set) Close() {
 	for _, link := range l {
 		link.conn.Close()
 	}

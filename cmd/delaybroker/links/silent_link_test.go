@@ -109,7 +109,9 @@ func serveBroker(t *testing.T, to string, network *silentNetwork, down chan<- ti
 	t.Helper()
 	d := Dialer{Log: slog.New(slog.DiscardHandler)}
 	dial := func(name string, more ...nats.Option) *nats.Conn {
-		nc, err := nats.Connect(to, append(append(d.options(name, new(login)), nats.ClosedHandler(nil)), more...)...)
+		nc, err := nats.Connect(
+			to,
+			append(append(d.options(name, new(login), new(refusal)), nats.ClosedHandler(nil)), more...)...)
 		natstest.NoError(t, err)
 		t.Cleanup(nc.Close)
 		return nc

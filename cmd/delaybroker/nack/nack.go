@@ -12,28 +12,28 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// A Stream is a Stream object of NACK's API jetstream.nats.io/v1beta2.
-type Stream struct {
+// A stream is a Stream object of NACK's API jetstream.nats.io/v1beta2.
+type stream struct {
 	APIVersion string   `yaml:"apiVersion"`
 	Kind       string   `yaml:"kind"`
-	Metadata   Metadata `yaml:"metadata"`
-	Spec       Spec     `yaml:"spec"`
+	Metadata   metadata `yaml:"metadata"`
+	Spec       spec     `yaml:"spec"`
 }
 
-// Metadata is the metadata of a Kubernetes object.
-type Metadata struct {
+// metadata is the metadata of a Kubernetes object.
+type metadata struct {
 	Name string `yaml:"name"`
 }
 
-// A Spec is a stream's configuration. Its fields are in the order of the output.
-type Spec struct {
+// A spec is a stream's configuration. Its fields are in the order of the output.
+type spec struct {
 	Name            string            `yaml:"name"`
 	Description     string            `yaml:"description"`
 	Subjects        []string          `yaml:"subjects"`
 	Retention       string            `yaml:"retention"`
 	Storage         string            `yaml:"storage"`
 	Discard         string            `yaml:"discard"`
-	Limits          Limits            `yaml:",inline"`
+	Limits          limits            `yaml:",inline"`
 	Replicas        int               `yaml:"replicas"`
 	DuplicateWindow string            `yaml:"duplicateWindow"`
 	AllowDirect     bool              `yaml:"allowDirect"`
@@ -42,9 +42,9 @@ type Spec struct {
 	PreventDelete bool `yaml:"preventDelete"`
 }
 
-// Limits are the limits of a stream. A field without a value means no limit. MaxAge is always written, since NACK's
+// limits are the limits of a stream. A field without a value means no limit. MaxAge is always written, since NACK's
 // control loop would otherwise set a year.
-type Limits struct {
+type limits struct {
 	MaxMsgSize    int32  `yaml:"maxMsgSize"`
 	MaxPerSubject int64  `yaml:"maxMsgsPerSubject,omitempty"`
 	MaxMsgs       int64  `yaml:"maxMsgs,omitempty"`
@@ -52,18 +52,18 @@ type Limits struct {
 	MaxAge        string `yaml:"maxAge"`
 }
 
-// Manifest returns the manifest of a stream.
-func Manifest(c jetstream.StreamConfig) Stream {
-	return Stream{
+// manifest returns the manifest of a stream.
+func manifest(c jetstream.StreamConfig) stream {
+	return stream{
 		APIVersion: "jetstream.nats.io/v1beta2",
 		Kind:       "Stream",
 		// Kubernetes allows neither capital letters nor underscores in a name.
-		Metadata: Metadata{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")},
-		Spec: Spec{
+		Metadata: metadata{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")},
+		Spec: spec{
 			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
 			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()),
 			Discard: discardName(c.Discard),
-			Limits: Limits{
+			Limits: limits{
 				MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0),
 				MaxMsgs: max(c.MaxMsgs, 0), MaxBytes: max(c.MaxBytes, 0), MaxAge: c.MaxAge.String(),
 			},
@@ -92,7 +92,7 @@ func Print(w io.Writer, specs []streams.Spec) error {
 	e := yaml.NewEncoder(w)
 	e.SetIndent(2)
 	for _, s := range specs {
-		if err := e.Encode(Manifest(s.Config())); err != nil {
+		if err := e.Encode(manifest(s.Config())); err != nil {
 			return fmt.Errorf("print YAML: %w", err)
 		}
 	}

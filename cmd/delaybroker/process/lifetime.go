@@ -50,10 +50,10 @@ func (l *lifetime) endSignals() {
 	}
 }
 
-// failure returns the failure that ended ctx. It is nil before the end of ctx, and if a signal or the parent context
-// ended ctx.
-func (l *lifetime) failure() error {
-	if cause := context.Cause(l.ctx); cause != context.Cause(l.signals) {
+// failureOf returns the failure that ended ctx, which is part of the lifetime. It is nil before the end of ctx, and if
+// a signal or the parent context ended ctx.
+func (l *lifetime) failureOf(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != context.Cause(l.signals) {
 		return cause
 	}
 	return nil

@@ -8,17 +8,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
 	"delaybroker/broker/config"
 	"delaybroker/broker/doctor"
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/link"
+	"delaybroker/broker/operation"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 	"delaybroker/broker/streams"
@@ -76,8 +78,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	defer p.trace()()
 	cfg := p.Config
 	dialer := links.Dialer{
-		Access: cfg.Access, Overrides: cfg.LinkAccess, Version: p.Version, RetryConnect: cfg.Embedded == nil,
-		OnClosed: life.fail, Log: log,
+		Access: cfg.Access, Overrides: cfg.LinkAccess, Version: p.Version, RetryConnect: cfg.Embedded == nil, Log: log,
 	}
 	var storage func() []stats.Check
 	if cfg.Embedded != nil {
@@ -90,66 +91,97 @@ func (p Process) Run(parent context.Context) (err error) {
 		storage = func() []stats.Check { return []stats.Check{server.DiskCheck(), server.StoreCheck()} }
 		dialer.Access = cfg.Access.WithURL(server.URL(), server.TLS())
 	}
+	if listener != nil { // only the page shows the history
+		p.Config.Broker.History = new(history.Book)
+	}
+	var handler web.Switch // serves the probes of the present broker
 	httpServer := web.NewServer(log)
+	httpServer.Handler = &handler
 	defer web.Close(httpServer, log)
+	if listener != nil {
+		life.running.Go(func() { web.Serve(httpServer, listener, life.fail) })
+	}
+	for wait := minReopenWait; ; wait = min(2*wait, maxReopenWait) {
+		began := time.Now()
+		err := p.serve(life, dialer, &handler, listener, storage)
+		if !errors.Is(err, errLinkClosed) || ctx.Err() != nil {
+			return err
+		}
+		if time.Since(began) > time.Minute {
+			wait = minReopenWait
+		}
+		log.Error("the server closed a link for good; the broker opens all links again", "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// minReopenWait and maxReopenWait bound the time until the links are opened again. It grows while links are closed
+// within a minute.
+const minReopenWait, maxReopenWait = 500 * time.Millisecond, 10 * time.Second
+
+// errLinkClosed is the cause of the end of a broker whose link was closed permanently. The server closes a link for
+// example after a message that is larger than a max_payload that was lowered; nats.go learns of it only by a new link.
+var errLinkClosed = errors.New("a link is closed")
+
+// serve opens the links, and runs a broker until the lifetime or the broker ends, or a link is closed permanently.
+func (p Process) serve(
+	life *lifetime, dialer links.Dialer, handler *web.Switch, listener net.Listener, storage func() []stats.Check,
+) error {
+	log := p.Log
+	ctx, fail := context.WithCancelCause(life.ctx)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer fail(nil)
+	dialer.OnClosed = func(err error) { fail(fmt.Errorf("%w: %w", errLinkClosed, err)) }
 	set, err := dialer.Dial()
 	if err != nil {
 		return p.explainRefusal(err)
 	}
 	defer set.Close()
-	p.Config.Broker.Calls = inspect.Calls(p.opener(dialer, "questions"))
-	b, err := broker.New(set.BrokerLinks(), p.brokerConfig(listener != nil))
+	p.Config.Broker.Calls = operation.Calls(p.opener(dialer, "questions"))
+	b, err := broker.New(set.BrokerLinks(), p.brokerConfig())
 	if err != nil {
 		return err
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
 		source := web.Source{
-			Engine: b, LinkErrors: set.Errors, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Engine: b, LinkFaults: set.Faults, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
 		statusPage := p.page(b, dialer, source)
 		source.Page = statusPage
-		httpServer.Handler = source.Handler()
-		life.running.Go(func() { statusPage.Run(ctx) })
-		life.running.Go(func() { web.Serve(httpServer, listener, life.fail) })
+		handler.Set(source.Handler())
+		serving.Go(func() { statusPage.Run(ctx) })
 	}
 
 	if err := set.Await(ctx, log); err != nil {
 		if ctx.Err() != nil {
-			return life.failure()
+			return life.failureOf(ctx)
 		}
 		return err
 	}
-	return life.run(b, func() {
-		p.announce(ctx, b, set.BrokerLinks().Control, listenAddress(listener), &durability)
-	})
-}
-
-// brokerConfig completes the configuration of the broker. Only the page shows the history, so without a page the broker
-// records none.
-func (p *Process) brokerConfig(page bool) broker.Config {
-	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
-	if page {
-		p.Config.Broker.History = new(history.Book)
-	}
-	return p.Config.Broker
-}
-
-// run runs the broker until ctx ends or the broker fails. It calls announce when the broker is ready.
-func (l *lifetime) run(b *broker.Broker, announce func()) error {
-	l.running.Go(func() {
+	serving.Go(func() {
 		select {
 		case <-b.Ready():
-			announce()
-		case <-l.ctx.Done():
+			p.announce(ctx, b, set.BrokerLinks().Control, listenAddress(listener), &durability)
+		case <-ctx.Done():
 		}
 	})
-	err := b.Run(l.ctx)
+	err = b.Run(ctx)
 	if errors.Is(err, streams.ErrMissingStreams) {
 		err = fmt.Errorf("%w; %s", err, provisionAdvice(err))
 	}
-	return errors.Join(l.failure(), err)
+	return errors.Join(life.failureOf(ctx), err)
+}
+
+// brokerConfig completes the configuration of the broker.
+func (p *Process) brokerConfig() broker.Config {
+	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
+	return p.Config.Broker
 }
 
 // explainRefusal explains the error if the embedded server refuses the broker's user or certificate. With an external

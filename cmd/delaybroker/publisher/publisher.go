@@ -126,6 +126,9 @@ func (p *Publisher) Parse(stream string, sequence uint64, at time.Time) (message
 	})
 }
 
+// ttlDisabled is the error code of a publish with Nats-TTL on a stream without per-message TTLs.
+const ttlDisabled = 10166
+
 // send publishes the message, and explains a failure. If the server refuses the first publish, the refusal ends the
 // parent context and is its cause.
 func (p *Publisher) send(parent context.Context) (*jetstream.PubAck, error) {
@@ -134,6 +137,7 @@ func (p *Publisher) send(parent context.Context) (*jetstream.PubAck, error) {
 	m := *p.Message // a copy, because the client library may add headers
 	ack, err := p.Session.JetStream.PublishMsg(ctx, &m)
 	refusal, subject := context.Cause(ctx), p.Message.Subject
+	apiErr, refused := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case err == nil:
 		return ack, nil
@@ -144,6 +148,11 @@ func (p *Publisher) send(parent context.Context) (*jetstream.PubAck, error) {
 	case errors.Is(refusal, context.DeadlineExceeded):
 		return nil, fmt.Errorf("publish to %s: no answer within %s; a server does not answer a publish that it refuses",
 			subject, ackTimeout)
+	case refused && apiErr.ErrorCode == ttlDisabled:
+		return nil, fmt.Errorf("publish to %s: Nats-TTL is reserved for the server: use Delay-TTL, which becomes Nats-TTL "+
+			"at the target", subject)
+	case refused:
+		return nil, fmt.Errorf("publish to %s: %s (%d)", subject, apiErr.Description, apiErr.ErrorCode)
 	}
 	return nil, fmt.Errorf("publish to %s: %w", subject, err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/store"
 )
 
@@ -21,7 +22,7 @@ const maxAttempts = 5
 // Timers is the store of the schedules: a *store.Timers, or a wrapper of one.
 type Timers interface {
 	Read(ctx context.Context, key, target string) (timer.State, error)
-	Do(ctx context.Context, w store.Change) (store.Answer, error)
+	Do(ctx context.Context, w change.Change) (change.Answer, error)
 	ListRecurring(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error]
 	Now(ctx context.Context) (time.Time, error) // by the clock of the stream's leader
 }
@@ -39,7 +40,7 @@ type Apply struct {
 
 // A Result is the result of a step.
 type Result struct {
-	Step
+	Decision
 	Outcome timer.Outcome // empty if no change was requested, or if the request failed
 	Err     error         // error of a failed step
 }
@@ -59,14 +60,14 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 		return fmt.Errorf("%w: the file would remove all %d schedules of the set %s", ErrEmpty, len(stale), a.File.Set)
 	}
 	for _, s := range a.File.Schedules {
-		report(a.runStep(ctx, s.Name, s.Target, func(current timer.State, now time.Time) Step {
-			return a.File.Plan(s, current, a.Policy, now, a.Adopt)
+		report(a.runStep(ctx, s.Name, s.Target, func(current timer.State, now time.Time) Decision {
+			return a.File.plan(s, current, a.Policy, now, a.Adopt)
 		}))
 	}
 	// The removals are last: a schedule with a new target is added before the one with the old target is removed.
 	for _, p := range stale {
-		report(a.runStep(ctx, p.name, p.target, func(current timer.State, _ time.Time) Step {
-			return a.File.Removal(current, p.name, p.target)
+		report(a.runStep(ctx, p.name, p.target, func(current timer.State, _ time.Time) Decision {
+			return a.File.removal(current, p.name, p.target)
 		}))
 	}
 	return nil
@@ -96,7 +97,7 @@ func (a Apply) staleKeys(ctx context.Context) (keys []scheduleKey, err error) {
 // runStep reads a schedule, plans its step and, unless DryRun is set, executes it. The publish expects the entry that
 // was read. If another client has replaced that entry meanwhile, or a round has fired, runStep tries again.
 func (a Apply) runStep(
-	ctx context.Context, name, target string, plan func(current timer.State, now time.Time) Step,
+	ctx context.Context, name, target string, plan func(current timer.State, now time.Time) Decision,
 ) (r Result) {
 	for attempt := 1; ; attempt++ {
 		current, err := a.Timers.Read(ctx, name, target)
@@ -105,9 +106,9 @@ func (a Apply) runStep(
 			now, err = a.Timers.Now(ctx)
 		}
 		if err != nil {
-			return Result{Step: Step{Action: Leave, Name: name, Target: target}, Err: err}
+			return Result{Decision: Decision{Action: Leave, Name: name, Target: target}, Err: err}
 		}
-		r = Result{Step: plan(current, now)}
+		r = Result{Decision: plan(current, now)}
 		if a.DryRun || !r.changesEntry() {
 			return r
 		}
@@ -123,7 +124,9 @@ func (a Apply) runStep(
 	}
 }
 
-func (p Step) changesEntry() bool { return p.Action == Add || p.Action == Change || p.Action == Remove }
+func (p Decision) changesEntry() bool {
+	return p.Action == Add || p.Action == Change || p.Action == Remove
+}
 
 // Good reports whether the schedule now matches the file. In a dry run it reports whether the step would achieve that.
 func (r Result) Good() bool {

@@ -16,8 +16,8 @@ import (
 	"delaybroker/cmd/delaybroker/spelling"
 )
 
-// ErrFile is returned when a file of schedules is invalid. The error has a line for each problem.
-var ErrFile = errors.New("the file of schedules is invalid; nothing was changed")
+// errFile is returned when a file of schedules is invalid. The error has a line for each problem.
+var errFile = errors.New("the file of schedules is invalid; nothing was changed")
 
 // MaxBytes is the maximum size of a file.
 const MaxBytes = 4 << 20
@@ -28,12 +28,12 @@ type File struct {
 	Schedules []Schedule // in the order of the file; names are unique
 }
 
-// Read parses a file. If there are problems, the error wraps ErrFile.
+// Read parses a file. If there are problems, the error wraps errFile.
 func Read(name string, text []byte, policy message.Policy, now time.Time) (File, error) {
 	r := reader{name: name, policy: policy, now: now}
 	f := r.file(text)
 	if len(r.problems) > 0 {
-		return File{}, fmt.Errorf("%w:\n%s", ErrFile, strings.Join(r.problems, "\n"))
+		return File{}, fmt.Errorf("%w:\n%s", errFile, strings.Join(r.problems, "\n"))
 	}
 	return f, nil
 }

@@ -113,7 +113,7 @@ func TestReadFileProblems(t *testing.T) {
 	} {
 		text, want := tt[0], tt[1:]
 		_, err := read(t, text)
-		if !errors.Is(err, ErrFile) {
+		if !errors.Is(err, errFile) {
 			t.Errorf("%q: got %v, want ErrFile", text, err)
 			continue
 		}
@@ -137,7 +137,7 @@ func FuzzRead(f *testing.F) {
 		if len(text) > 1<<12 {
 			return
 		}
-		if _, err := read(t, text); err != nil && !errors.Is(err, ErrFile) {
+		if _, err := read(t, text); err != nil && !errors.Is(err, errFile) {
 			t.Errorf("got %v", err)
 		}
 	})

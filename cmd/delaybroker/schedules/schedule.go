@@ -23,18 +23,18 @@ type Schedule struct {
 }
 
 // keys are the keys of a schedule, in the usual order.
-var keys = []string{"every", "cron", "tz", "target", "first", "last", "missed", "jitter", "headers", "body"}
+var keys = []string{
+	"every", "cron", "tz", "target", "first", "last", "missed", "jitter", "pause-after", "headers", "body",
+}
 
 // keyHeaders maps the keys that become one header each.
 var keyHeaders = map[string]string{
 	"every": message.HeaderEvery, "cron": message.HeaderCron, "tz": message.HeaderZone,
-	"missed": message.HeaderMissed, "jitter": message.HeaderJitter,
+	"missed": message.HeaderMissed, "jitter": message.HeaderJitter, "pause-after": message.HeaderPauseAfter,
 }
 
 // options are the Delay- headers that the key headers may have.
-var options = []string{
-	message.HeaderExpires, message.HeaderDeliver, message.HeaderTTL, message.HeaderMaxAttempts, message.HeaderRateKey,
-}
+var options = message.Options()
 
 // schedule parses one schedule. ok is false if it has problems, which are noted.
 func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {

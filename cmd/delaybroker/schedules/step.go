@@ -11,9 +11,8 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
-	"delaybroker/broker/timer/store"
-	"delaybroker/levels"
 )
 
 // Action is the kind of a step.
@@ -36,8 +35,8 @@ type Difference struct {
 	New   string `json:"will"`
 }
 
-// A Step is the decision about one schedule.
-type Step struct {
+// A Decision is the decision about one schedule.
+type Decision struct {
 	Action      Action       `json:"what"`
 	Name        string       `json:"name"`
 	Target      string       `json:"target"`
@@ -45,16 +44,16 @@ type Step struct {
 	Differences []Difference `json:"differences,omitempty"`
 	Why         string       `json:"why,omitempty"`
 
-	change store.Change // the change to request
+	change change.Change // the change to request
 }
 
-// Plan returns the step for a schedule of the file. Current has the schedule's entry. With adopt, the set takes over a
+// plan returns the step for a schedule of the file. Current has the schedule's entry. With adopt, the set takes over a
 // schedule of another set, or of none.
-func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now time.Time, adopt bool) Step {
-	step := Step{Name: s.Name, Target: s.Target}
+func (f File) plan(s Schedule, current timer.State, policy message.Policy, now time.Time, adopt bool) Decision {
+	step := Decision{Name: s.Name, Target: s.Target}
 	want := s.request(f.Set, policy, now)
 	step.Table = want.Series.Table.String()
-	recurring := store.RecurringOf(current.Entry)
+	recurring := change.RecurringOf(current.Entry)
 	switch {
 	case current.Ended() && s.hasEnded(want, now):
 		step.Action = Ended
@@ -71,7 +70,7 @@ func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now t
 	case recurring.Set != f.Set && !adopt:
 		return step.leave(fmt.Sprintf("the schedule already exists, %s; --adopt takes it over", ownerText(recurring.Set)))
 	case s.hasEnded(want, now):
-		return File{Set: recurring.Set}.Removal(current, step.Name, step.Target) // of another set, if adopt is true
+		return File{Set: recurring.Set}.removal(current, step.Name, step.Target) // of another set, if adopt is true
 	}
 	step.Differences = differences(want, current, s, now)
 	switch {
@@ -85,17 +84,17 @@ func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now t
 	return step.set(f.Set, s, current, phase(want, current, s, now))
 }
 
-// Removal returns the step for a schedule that is no longer in the file, or whose last time has passed.
-func (f File) Removal(current timer.State, name, target string) Step {
-	step := Step{Action: Remove, Name: name, Target: target}
-	recurring := store.RecurringOf(current.Entry)
+// removal returns the step for a schedule that is no longer in the file, or whose last time has passed.
+func (f File) removal(current timer.State, name, target string) Decision {
+	step := Decision{Action: Remove, Name: name, Target: target}
+	recurring := change.RecurringOf(current.Entry)
 	if recurring == nil || recurring.Set != f.Set { // changed by another client meanwhile
 		step.Action = Same
 		return step
 	}
 	step.Table = recurring.Table
-	step.change = store.Change{
-		Request: timer.Request{Verb: timer.Cancel, Generation: current.Sequence}, Key: name, Target: target,
+	step.change = change.Change{
+		Call: timer.Call{Verb: timer.Cancel, Generation: current.Sequence}, Key: name, Target: target,
 	}
 	return step
 }
@@ -108,16 +107,16 @@ func ownerText(set string) string {
 }
 
 // leave returns the step as one that changes nothing, for the given reason.
-func (p Step) leave(why string) Step {
+func (p Decision) leave(why string) Decision {
 	p.Action, p.Why = Leave, why
 	return p
 }
 
 // set adds to the step the change that stores the schedule.
-func (p Step) set(owner string, s Schedule, current timer.State, first time.Time) Step {
-	p.change = store.Change{
-		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: current.Sequence},
-		Key:     s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
+func (p Decision) set(owner string, s Schedule, current timer.State, first time.Time) Decision {
+	p.change = change.Change{
+		Call: timer.Call{Verb: timer.Set, Conditional: true, Generation: current.Sequence},
+		Key:  s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
 	}
 	return p
 }
@@ -156,11 +155,11 @@ func differences(want entry.Pending, current timer.State, s Schedule, now time.T
 	note("last", text.Moment(storedTable.Last), text.Moment(s.Last))
 	note("missed", string(storedTable.Missed), string(wantTable.Missed))
 	note("jitter", storedTable.Settings().Jitter, wantTable.Settings().Jitter)
-	note("deliver", string(stored.Mode), string(want.Mode))
-	note("expires", expiryText(stored), expiryText(want))
-	note("ttl", stored.TTL, want.TTL)
-	note("attempts", strconv.Itoa(stored.MaxAttempts), strconv.Itoa(want.MaxAttempts))
-	note("rate key", stored.RateKey, want.RateKey)
+	note("pause-after", strconv.Itoa(stored.Origin().PauseAfter), strconv.Itoa(want.Origin().PauseAfter))
+	had, wanted := stored.OptionHeader(), want.OptionHeader()
+	for _, name := range message.Options() {
+		note("header "+name, strings.Join(had[name], ""), strings.Join(wanted[name], ""))
+	}
 	names := slices.Collect(maps.Keys(stored.User))
 	names = slices.AppendSeq(names, maps.Keys(want.User))
 	slices.Sort(names)
@@ -185,12 +184,4 @@ func sameFirst(want, stored entry.Pending, s Schedule, now time.Time) bool {
 		return first.Sub(s.First)%every == 0
 	}
 	return true
-}
-
-// expiryText returns the time from a round's due time until it expires.
-func expiryText(r entry.Pending) string {
-	if r.Expires.IsZero() {
-		return ""
-	}
-	return levels.FormatDuration(r.Expires.Sub(r.Due))
 }

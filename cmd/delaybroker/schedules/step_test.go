@@ -75,11 +75,13 @@ func TestPlan(t *testing.T) {
 			header: "Delay-Until= Delay-Every=10m",
 		},
 		"all differences": {
-			file: "cron: '0 3 * * *', tz: Asia/Tokyo, missed: all, jitter: 1h, last: 2030-01-01T00:00:00Z, body: c, " +
+			file: "cron: '0 3 * * *', tz: Asia/Tokyo, missed: all, jitter: 1h, pause-after: 3, " +
+				"last: 2030-01-01T00:00:00Z, body: c, " +
 				"headers: {X-A: [1, 2], Delay-Expires: 10m, Delay-Deliver: core, Delay-TTL: 1h, Delay-Max-Attempts: 2, " +
 				"Delay-Rate-Key: a}",
 			current: stored(t, now, "b", of("X-B", "1", "Delay-Rounds", "9")...), want: Change,
-			differences: "table,rounds,last,missed,jitter,deliver,expires,ttl,attempts,rate key,header X-A,header X-B,body",
+			differences: "table,rounds,last,missed,jitter,pause-after,header Delay-Deliver,header Delay-Expires," +
+				"header Delay-TTL,header Delay-Max-Attempts,header Delay-Rate-Key,header X-A,header X-B,body",
 		},
 		"first is the phase of an interval": {
 			file: "every: 15m, first: 2026-01-01T00:05:00Z", want: Same,
@@ -112,7 +114,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, s := one(t, tt.file)
-			step := f.Plan(s, tt.current, policy(t), now, tt.adopt)
+			step := f.plan(s, tt.current, policy(t), now, tt.adopt)
 			if step.Action != tt.want {
 				t.Fatalf("got %+v, want %s", step, tt.want)
 			}
@@ -132,7 +134,7 @@ func TestPlan(t *testing.T) {
 }
 
 // checkChange checks the change to be stored: it expects the entry that was read, and leaves no difference.
-func checkChange(t *testing.T, step Step, current timer.State, s Schedule, header string) {
+func checkChange(t *testing.T, step Decision, current timer.State, s Schedule, header string) {
 	t.Helper()
 	w := step.change
 	if !w.Conditional || w.Generation != current.Sequence || w.Key != "a" || w.Target != "x.y" {
@@ -152,7 +154,7 @@ func checkChange(t *testing.T, step Step, current timer.State, s Schedule, heade
 	after := timer.State{Sequence: 8, Message: message.Incoming{Data: w.Body}, Entry: entry.Parse(p, message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: 8, At: now.Add(time.Second), Subject: "delaytimer.a.x.y", Header: h, Data: w.Body,
 	})}
-	again := File{Set: "reports"}.Plan(s, after, p, now.Add(2*time.Second), false)
+	again := File{Set: "reports"}.plan(s, after, p, now.Add(2*time.Second), false)
 	if again.Action != Same {
 		t.Errorf("after the change, the entry is %+v", again)
 	}
@@ -162,12 +164,12 @@ func checkChange(t *testing.T, step Step, current timer.State, s Schedule, heade
 func TestRemoval(t *testing.T) {
 	f := File{Set: "reports"}
 	for owner, want := range map[string]Action{"reports": Remove, "bills": Same} {
-		step := f.Removal(stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", owner), "a", "x.y")
+		step := f.removal(stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", owner), "a", "x.y")
 		if step.Action != want || want == Remove && step.change.Generation != 7 {
 			t.Errorf("of %s: got %+v, want %s", owner, step, want)
 		}
 	}
-	if step := f.Removal(timer.State{}, "a", "x.y"); step.Action != Same {
+	if step := f.removal(timer.State{}, "a", "x.y"); step.Action != Same {
 		t.Errorf("of none: got %+v", step)
 	}
 }
@@ -182,7 +184,7 @@ func TestEveryOptionIsCompared(t *testing.T) {
 	for _, option := range options {
 		f, s := one(t, "every: 15m, headers: {"+option+": "+values[option]+"}")
 		current := stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", "reports")
-		if step := f.Plan(s, current, policy(t), now, false); len(step.Differences) != 1 {
+		if step := f.plan(s, current, policy(t), now, false); len(step.Differences) != 1 {
 			t.Errorf("%s: %q: got the differences %v, want one", option, values[option], step.Differences)
 		}
 	}

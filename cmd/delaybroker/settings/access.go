@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 // file is reported immediately, with the name of its setting. Without the test, the broker would try to connect for
 // ever.
 func (s settings) access(p *problems, cliContext natsContext) links.Access {
-	a := links.Access{URL: s.NATSURL}
+	a := links.Access{URL: trimServers(s.NATSURL)}
 	try := func(name, value string, option nats.Option, err error) {
 		if err == nil {
 			err = option(&nats.Options{})
@@ -28,7 +29,7 @@ func (s settings) access(p *problems, cliContext natsContext) links.Access {
 		a.Options = append(a.Options, option)
 	}
 
-	p.servers(cliContext.sourceName("NATS_URL"), s.NATSURL)
+	p.servers(cliContext.sourceName("NATS_URL"), a.URL)
 	switch {
 	case s.NATSUser == "" && s.NATSPassword != "":
 		p.refuseSecret(cliContext.sourceName("NATS_PASSWORD"), "set without NATS_USER")
@@ -54,7 +55,12 @@ func (s settings) access(p *problems, cliContext natsContext) links.Access {
 	}
 	if s.NATSNKey != "" {
 		option, err := nats.NkeyOptionFromSeed(expandHome(s.NATSNKey))
+		if cliContext.UserJwt != "" {
+			option = cliContext.withToken(option)
+		}
 		try("NATS_NKEY", s.NATSNKey, option, err)
+	} else if cliContext.UserJwt != "" {
+		a.Options = append(a.Options, cliContext.withToken(nil))
 	}
 	switch {
 	case s.NATSCert != "" && s.NATSKey != "":
@@ -67,11 +73,17 @@ func (s settings) access(p *problems, cliContext natsContext) links.Access {
 	if s.NATSCA != "" {
 		try("NATS_CA", s.NATSCA, nats.RootCAs(expandHome(s.NATSCA)), nil)
 	}
-	if cliContext.TLSFirst {
+	if p.oneOf("NATS_TLS_FIRST", cmp.Or(s.NATSTLSFirst, wordOff), "on", wordOff) == "on" || cliContext.TLSFirst {
 		a.Options = append(a.Options, nats.TLSHandshakeFirst())
+	}
+	if cliContext.proxy != nil {
+		a.Options = append(a.Options, nats.SetCustomDialer(cliContext.proxy))
 	}
 	return a
 }
+
+// trimServers removes a comma at the end of a list of servers, as nats.go does.
+func trimServers(servers string) string { return strings.TrimRight(servers, ", ") }
 
 // inbox returns the option for the inbox prefix. It is not part of access, because DELAY_INBOX_PREFIX also applies to a
 // link whose own context has no inbox prefix.
@@ -87,8 +99,8 @@ func (s settings) inbox(p *problems, cliContext natsContext) []nats.Option {
 }
 
 // linkAccess returns the access of the links with their own context. The NATS_* settings belong to another user. So a
-// link takes only two values from the settings: the servers, if its context names none, and DELAY_INBOX_PREFIX, if its
-// context has no inbox prefix.
+// link takes only two values from the settings: the servers with NATS_TLS_FIRST, if its context names none, and
+// DELAY_INBOX_PREFIX, if its context has no inbox prefix.
 func (s settings) linkAccess(p *problems, control natsContext) map[string]links.Access {
 	accesses := make(map[string]links.Access)
 	for _, v := range s.contexts() {
@@ -97,7 +109,10 @@ func (s settings) linkAccess(p *problems, control natsContext) map[string]links.
 			continue
 		}
 		link := settings{NATSContext: name}
-		cliContext := link.takeContext(p, v.name(), links.StripUsers(s.NATSURL))
+		cliContext := link.takeContext(p, v.name(), links.StripUsers(trimServers(s.NATSURL)))
+		if cliContext.URL == "" {
+			link.NATSTLSFirst = s.NATSTLSFirst
+		}
 		// All links use the same JetStream: the engine has one API prefix.
 		if link.JSDomain != "" && link.JSDomain != s.JSDomain {
 			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; remove the key",

@@ -103,9 +103,14 @@ var bounds = []struct {
 	{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", Value: 1}}}, false},
 	{"DELAY_RATE_BY_KEY", "shop.>=1", broker.Config{RatesByKey: deliver.Rates{{Pattern: "shop.>", Value: 1}}}, true},
 	{"DELAY_RATE_BY_KEY", "shop.>=0", broker.Config{RatesByKey: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
+	{"DELAY_IN_PROGRESS", "svc.*=1", broker.Config{InProgress: deliver.Maxima{{Pattern: "svc.*", Value: 1}}}, true},
+	{"DELAY_IN_PROGRESS", "svc.*=0", broker.Config{InProgress: deliver.Maxima{{Pattern: "svc.*", Value: 0}}}, false},
+	{"DELAY_IN_PROGRESS", "svc.>.x=1", broker.Config{InProgress: deliver.Maxima{{Pattern: "svc.>.x", Value: 1}}}, false},
+	{"DELAY_IN_PROGRESS_BY_KEY", "svc.*=" + strconv.Itoa(deliver.MaxInProgress), broker.Config{
+		InProgressByKey: deliver.Maxima{{Pattern: "svc.*", Value: deliver.MaxInProgress}}}, true},
+	{"DELAY_IN_PROGRESS_BY_KEY", "svc.*=" + strconv.Itoa(deliver.MaxInProgress+1), broker.Config{
+		InProgressByKey: deliver.Maxima{{Pattern: "svc.*", Value: deliver.MaxInProgress + 1}}}, false},
 	{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
-	{"DELAY_MAX_OWNERS", strconv.Itoa(config.MaxOwners), broker.Config{MaxOwners: config.MaxOwners}, true},
-	{"DELAY_MAX_OWNERS", strconv.Itoa(config.MaxOwners + 1), broker.Config{MaxOwners: config.MaxOwners + 1}, false},
 	{"DELAY_INSTANCE", strings.Repeat("x", 64), broker.Config{Instance: strings.Repeat("x", 64)}, true},
 	{"DELAY_INSTANCE", strings.Repeat("x", 64+1), broker.Config{Instance: strings.Repeat("x", 64+1)}, false},
 	{"DELAY_STREAM_REPLICAS", strconv.Itoa(config.MaxReplicas), broker.Config{Replicas: config.MaxReplicas}, true},

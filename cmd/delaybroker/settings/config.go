@@ -74,6 +74,7 @@ func (s settings) brokerConfig(p *problems, cliContext natsContext, embedded boo
 
 		MaxPending:      p.count("DELAY_MAX_PENDING", s.MaxPending),
 		MaxPendingBytes: p.bytesOrNone("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes),
+		Storage:         p.bytesOrNone("DELAY_STORAGE", s.Storage),
 		Journal:         p.durationOrOff("DELAY_JOURNAL", s.Journal),
 		JournalBytes:    p.bytes("DELAY_JOURNAL_BYTES", s.JournalBytes, wantBytes),
 		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, ReadMemory(), embedded),
@@ -84,7 +85,6 @@ func (s settings) brokerConfig(p *problems, cliContext natsContext, embedded boo
 		JSDomain:        s.JSDomain,
 		Secrets:         message.SplitList(s.Secret),
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
-		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
 		Timers:          p.oneOf("DELAY_TIMERS", s.Timers, "auto", "on", "off") != "off",
 		TimersOptional:  s.Timers == "auto",
@@ -118,6 +118,8 @@ func (s settings) parseRules(p *problems, c *broker.Config) {
 	c.Deliver = parseSetting(p, "DELAY_DELIVER", s.Deliver, deliver.ParseModes)
 	c.Rates = parseSetting(p, "DELAY_RATE", s.Rate, deliver.ParseRates)
 	c.RatesByKey = parseSetting(p, "DELAY_RATE_BY_KEY", s.RateByKey, deliver.ParseRates)
+	c.InProgress = parseSetting(p, "DELAY_IN_PROGRESS", s.InProgress, deliver.ParseMaxima)
+	c.InProgressByKey = parseSetting(p, "DELAY_IN_PROGRESS_BY_KEY", s.InProgressByKey, deliver.ParseMaxima)
 	if c.RetryRules, c.RetryLadder, c.RetryJitter, err = config.ParseRetryWaits(s.Retry); err != nil {
 		p.refuse("DELAY_RETRY", s.Retry, "%w", err)
 	}

@@ -77,7 +77,6 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"deliver", c.Broker.Deliver.Default, message.ModeAuto},
 		{"targets", len(c.Broker.Targets) + len(c.Broker.HeaderTargets), 0},
 		{"provision", c.Broker.Provision, true},
-		{"owners", c.Broker.MaxOwners, 3},
 		{"http", c.HTTPAddr, "127.0.0.1:8422"},
 		{"embedded", *c.Embedded, embedded.Config{
 			Host: "127.0.0.1", Port: 4222, Dir: "./delay-data", Sync: time.Second, Anonymous: true,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 type natsContext struct {
 	natscontext.Settings
 	variable string
+	path     string            // the context's name or path
+	proxy    nats.CustomDialer // connects through socks_proxy; nil without one
 }
 
 // sourceName returns the source of a setting, for errors: the setting's variable, or the context. For a link with its
@@ -32,22 +35,24 @@ func (c natsContext) sourceName(name string) string {
 // context's name, for errors. The CLI's *selected* context is ignored: it is a choice for a person's terminal, not for
 // a service.
 //
-// takeContext refuses three keys that [settings.access] does not apply. A connection without such a key would reach
-// another server or another account.
+// takeContext refuses the key nsc, which would run another program to find a user.
 func (s *settings) takeContext(p *problems, variable, fallback string) natsContext {
 	if s.NATSContext == "" {
 		return natsContext{variable: variable}
 	}
-	c, err := readContext(s.NATSContext)
+	c, proxy, err := readContext(s.NATSContext)
 	if err != nil {
 		p.refuse(variable, s.NATSContext, "%w", err)
 	}
-	for _, k := range []struct{ key, value string }{
-		{"nsc", c.NSCLookup}, {"user_jwt", c.UserJwt}, {"socks_proxy", c.SocksProxy},
-	} {
-		if k.value != "" {
-			p.refuse(variable, s.NATSContext, "the key %s is not supported", k.key)
-		}
+	if c.NSCLookup != "" {
+		p.refuse(variable, s.NATSContext, "the key nsc is not supported; write the user's file into creds")
+	}
+	if c.UserJwt != "" && c.Creds != "" {
+		p.refuse(variable, s.NATSContext, "user_jwt and creds exclude each other")
+	}
+	if u, err := url.Parse(c.SocksProxy); err != nil ||
+		c.SocksProxy != "" && u.Scheme != "socks5" && u.Scheme != "socks5h" {
+		p.refuse(variable, s.NATSContext, "socks_proxy: want socks5://host:1080")
 	}
 	if c.JSDomain != "" && c.JSAPIPrefix != "" {
 		p.refuse(variable, s.NATSContext, "jetstream_domain and jetstream_api_prefix exclude each other")
@@ -66,7 +71,28 @@ func (s *settings) takeContext(p *problems, variable, fallback string) natsConte
 			*fill.setting = fill.value
 		}
 	}
-	return natsContext{c, variable}
+	return natsContext{Settings: c, variable: variable, path: s.NATSContext, proxy: proxy}
+}
+
+// withToken returns the option that logs in with the context's user_jwt, which is read again for each login. The
+// signature is that of option; with nil there is none, and the server must accept the token as a bearer's.
+func (c natsContext) withToken(option nats.Option) nats.Option {
+	return func(o *nats.Options) error {
+		sign := func([]byte) ([]byte, error) { return nil, nil }
+		if option != nil {
+			var signing nats.Options
+			if err := option(&signing); err != nil {
+				return err
+			}
+			sign = signing.SignatureCB
+		}
+		return nats.UserJWT(func() (string, error) {
+			if current, _, err := readContext(c.path); err == nil && current.UserJwt != "" {
+				return current.UserJwt, nil
+			}
+			return c.UserJwt, nil
+		}, sign)(o)
+	}
 }
 
 // withCurrentLogin reads the context again, and returns the settings with its user, password and token. It is called
@@ -76,7 +102,7 @@ func (s settings) withCurrentLogin(cliContext natsContext) settings {
 	if s.NATSContext == "" {
 		return s
 	}
-	current, err := readContext(s.NATSContext)
+	current, _, err := readContext(s.NATSContext)
 	if err != nil {
 		return s
 	}
@@ -95,31 +121,32 @@ func (s settings) withCurrentLogin(cliContext natsContext) settings {
 	return s
 }
 
-// readContext reads a context by its name, or by its path, which ends in .json.
+// readContext reads a context by its name, or by its path, which ends in .json. It also returns the dialer of the
+// context's socks_proxy, or nil.
 //
 // The library has no function that only reads a context: it also connects. So it gets a dialer that never dials. A real
 // connection by the library would have three faults. The context would override the environment, a missing credentials
 // file would be retried for ever, and a user without a password would not count as a token. In the CLI, it does.
-func readContext(name string) (natscontext.Settings, error) {
+func readContext(name string) (c natscontext.Settings, proxy nats.CustomDialer, err error) {
 	if strings.HasSuffix(name, ".json") {
 		path, err := filepath.Abs(name) // a relative path is a name to the library
 		if err != nil {
-			return natscontext.Settings{}, err
+			return c, nil, err
 		}
 		name = path
 	}
+	// The last option replaces all options, so that the library begins a connection and does not complete it.
+	replaceOptions := func(o *nats.Options) error {
+		proxy = o.CustomDialer
+		*o = nats.Options{CustomDialer: noDialer{}, RetryOnFailedConnect: true}
+		return nil
+	}
 	nc, c, err := natscontext.Connect(name, replaceOptions)
 	if err != nil {
-		return natscontext.Settings{}, fmt.Errorf("read the context: %w", err)
+		return natscontext.Settings{}, nil, fmt.Errorf("read the context: %w", err)
 	}
 	nc.Close()
-	return c, nil
-}
-
-// replaceOptions replaces all options, so that the library begins a connection and does not complete it.
-func replaceOptions(o *nats.Options) error {
-	*o = nats.Options{CustomDialer: noDialer{}, RetryOnFailedConnect: true}
-	return nil
+	return c, proxy, nil
 }
 
 type noDialer struct{}

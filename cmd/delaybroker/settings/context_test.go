@@ -1,11 +1,14 @@
 package settings
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"delaybroker/cmd/delaybroker/links"
 	"delaybroker/test/natstest"
@@ -65,7 +68,8 @@ func TestContextProblems(t *testing.T) {
 		{writeContext(t, `{`), "unexpected end of JSON"},
 		{writeContext(t, `{"ca": "/nowhere/ca"}`), "/nowhere/ca"},
 		{writeContext(t, `{"url": "nats://me:s3%cret@a"}`), "not a URL"},
-		{writeContext(t, `{"user_jwt": "eyJ"}`), "user_jwt is not supported"},
+		{writeContext(t, `{"socks_proxy": "127.0.0.1:1080"}`), "socks5://"},
+		{writeContext(t, `{"socks_proxy": "http://127.0.0.1:1080"}`), "socks5://"},
 		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
 	} {
 		setEnv(t, "XDG_CONFIG_HOME", t.TempDir(), "NATS_CONTEXT", test.context)
@@ -112,6 +116,52 @@ func TestContextIsReadForEachLogin(t *testing.T) {
 	}
 }
 
+// TestContextOptions: a key of a context becomes the option of nats.go.
+func TestContextOptions(t *testing.T) {
+	seed := filepath.Join(t.TempDir(), "seed")
+	user, err := nkeys.CreateUser()
+	natstest.NoError(t, err)
+	text, err := user.Seed()
+	natstest.NoError(t, err)
+	natstest.NoError(t, os.WriteFile(seed, text, 0o600))
+	setEnv(t, "NATS_CONTEXT", writeContext(t, fmt.Sprintf(`{
+		"url": "nats://a:4222,", "tls_first": true, "socks_proxy": "socks5://127.0.0.1:1", "user_jwt": "eyJ", "nkey": %q
+	}`, seed)))
+	o := optionsOf(t, mustRead(t).Access)
+	token, _ := o.UserJWT()
+	signature, err := o.SignatureCB([]byte("nonce"))
+	natstest.NoError(t, err)
+	if err := user.Verify([]byte("nonce"), signature); err != nil || token != "eyJ" || !o.TLSHandshakeFirst {
+		t.Errorf("got the token %q, TLS first %v, and a signature with %v", token, o.TLSHandshakeFirst, err)
+	}
+	if _, err := o.CustomDialer.Dial("tcp", "a:4222"); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("got %v, want a dial of the proxy", err)
+	}
+
+	// A bearer's token needs no signature.
+	setEnv(t, "NATS_CONTEXT", writeContext(t, `{"user_jwt": "eyJ"}`))
+	if signature, err := optionsOf(t, mustRead(t).Access).SignatureCB([]byte("nonce")); err != nil || len(signature) > 0 {
+		t.Errorf("got the signature %q and %v, want none", signature, err)
+	}
+
+	// A link without its own servers connects as the others do.
+	setEnv(t, "NATS_URL", "a:4222, b:4222 ,", "NATS_TLS_FIRST", "on", "DELAY_READ_CONTEXT", writeContext(t, `{}`),
+		"DELAY_WRITE_CONTEXT", writeContext(t, `{"url": "nats://c"}`))
+	c := mustRead(t)
+	for _, test := range []struct {
+		link links.Access
+		url  string
+		want bool
+	}{
+		{c.Access, "a:4222, b:4222", true}, {c.LinkAccess["read"], "nats://a:4222,nats://b:4222", true},
+		{c.LinkAccess["write"], "nats://c", false},
+	} {
+		if got := optionsOf(t, test.link).TLSHandshakeFirst; got != test.want || test.link.URL != test.url {
+			t.Errorf("%q: TLS first is %v, want %q and %v", test.link.URL, got, test.url, test.want)
+		}
+	}
+}
+
 // A link with its own context takes all settings from it. The variables NATS_* belong to another user.
 func TestLinkContexts(t *testing.T) {
 	setEnv(t,
@@ -154,7 +204,7 @@ func TestLinkContexts(t *testing.T) {
 func TestLinkContextProblems(t *testing.T) {
 	for _, test := range []struct{ context, want string }{
 		{"nosuch", "unknown context"},
-		{writeContext(t, `{"user_jwt": "eyJ"}`), "user_jwt is not supported"},
+		{writeContext(t, `{"socks_proxy": "proxy:1080"}`), "socks5://"},
 		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
 		{writeContext(t, `{"inbox_prefix": "a.*"}`), "invalid custom prefix"},
 		{writeContext(t, `{"jetstream_domain": "leaf"}`), `jetstream_domain is "leaf", and "hub" for the other links`},
@@ -171,7 +221,7 @@ func TestLinkContextProblems(t *testing.T) {
 	// All problems of the three contexts are reported together.
 	setEnv(t, "NATS_URL", "nats://127.0.0.1:4222")
 	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
-		t.Setenv(variable, writeContext(t, `{"password": "p", "user_jwt": "eyJ"}`))
+		t.Setenv(variable, writeContext(t, `{"password": "p", "socks_proxy": "x"}`))
 	}
 	if got, want := len(problemsOf(t)), 6; got != want {
 		t.Errorf("got %d problems, want %d: %q", got, want, problemsOf(t))

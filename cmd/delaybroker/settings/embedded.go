@@ -69,7 +69,7 @@ func (p *problems) embeddedFile(path string) embedded.File {
 // DELAY_EMBEDDED_PASSWORD. The contexts of links are refused.
 func (s settings) refuseExternal(p *problems) {
 	for _, name := range []string{
-		"NATS_CREDS", "NATS_NKEY", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA",
+		"NATS_CREDS", "NATS_NKEY", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA", "NATS_TLS_FIRST",
 	} {
 		if isSet(name) && s.EmbeddedConfig == "" {
 			p.refuseSecret(name, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded,"+

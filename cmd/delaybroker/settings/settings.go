@@ -59,6 +59,7 @@ type settings struct {
 	NATSCert     string `envconfig:"NATS_CERT" desc:"TLS client certificate file"`
 	NATSKey      string `envconfig:"NATS_KEY" desc:"TLS client key file"`
 	NATSCA       string `envconfig:"NATS_CA" desc:"file of the certificate authorities that TLS trusts, instead of the system's"`
+	NATSTLSFirst string `envconfig:"NATS_TLS_FIRST" default:"off" desc:"on begins each connection with TLS, for servers with handshake_first"`
 
 	ReadContext    string `envconfig:"DELAY_READ_CONTEXT" link:"read" desc:"context of the user that reads the lanes; by default the user of the NATS_* variables"`
 	WriteContext   string `envconfig:"DELAY_WRITE_CONTEXT" link:"write" desc:"context of the user that writes into the lanes and the dead letters; by default the user of the NATS_* variables"`
@@ -74,8 +75,11 @@ type settings struct {
 	ReplyTimeout    string `envconfig:"DELAY_REPLY_TIMEOUT" default:"5s" field:"ReplyTimeout" desc:"maximum wait for a service's reply in delivery mode request"`
 	Rate            string `envconfig:"DELAY_RATE" field:"Rates" desc:"maximum number of messages a second to each target of a pattern, as in shop.mail=50,reports.*=5; other targets have no maximum"`
 	RateByKey       string `envconfig:"DELAY_RATE_BY_KEY" field:"RatesByKey" desc:"maximum number of messages a second with one value of Delay-Rate-Key, to all targets of a pattern together, as in reports.*=5; replaces DELAY_RATE for these messages"`
+	InProgress      string `envconfig:"DELAY_IN_PROGRESS" field:"InProgress" desc:"maximum number of deliveries in progress to each target of a pattern, as in svc.pdf=5,reports.*=1: a delivery is in progress until the service replies or the stream acknowledges; not for delivery mode core"`
+	InProgressByKey string `envconfig:"DELAY_IN_PROGRESS_BY_KEY" field:"InProgressByKey" desc:"maximum number of deliveries in progress with one value of Delay-Rate-Key, to all targets of a pattern together, as in reports.*=1; replaces DELAY_IN_PROGRESS for these messages"`
 	MaxPending      string `envconfig:"DELAY_MAX_PENDING" default:"none" field:"MaxPending" desc:"maximum number of messages in each level, and in the intake; a full stream refuses publishes"`
 	MaxPendingBytes string `envconfig:"DELAY_MAX_PENDING_BYTES" default:"none" field:"MaxPendingBytes" desc:"maximum number of bytes in each level, and in the intake, such as 10GiB; a full stream refuses publishes"`
+	Storage         string `envconfig:"DELAY_STORAGE" default:"none" field:"Storage" desc:"maximum number of bytes of all streams of the broker together, in one copy, such as 1GiB; each stream reserves a part, as an account with required max_bytes demands; excludes DELAY_MAX_PENDING_BYTES, replaces DELAY_JOURNAL_BYTES"`
 	Journal         string `envconfig:"DELAY_JOURNAL" default:"off" field:"Journal" word:"off" desc:"time for which records of deliveries are kept, such as 7d, for delaybroker journal and where; or off"`
 	JournalBytes    string `envconfig:"DELAY_JOURNAL_BYTES" default:"1GiB" field:"JournalBytes" desc:"maximum size of the records of DELAY_JOURNAL; above it, the oldest are removed early"`
 	Timers          string `envconfig:"DELAY_TIMERS" default:"auto" field:"Timers" desc:"auto: the broker creates the stream of named timers, and starts without the stream if that fails; on: the broker does not start without the stream; off: the broker does not create it. An existing stream is always served"`
@@ -89,7 +93,6 @@ type settings struct {
 	Secret          string `envconfig:"DELAY_SECRET" field:"Secrets" secret:"true" desc:"secret of the seals, which prove that a broker wrote a message; at least 16 bytes; several during a rotation, comma separated; by default a secret in the streams' metadata"`
 	StreamReplicas  string `envconfig:"DELAY_STREAM_REPLICAS" default:"auto" field:"Replicas" word:"auto" desc:"copies of each new stream: 1 to 5, or auto (3 in a cluster, otherwise 1)"`
 	Provision       string `envconfig:"DELAY_PROVISION" default:"create" desc:"create creates missing streams, and changes the subjects and bounds of existing ones; verify only checks that the streams exist"`
-	MaxOwners       string `envconfig:"DELAY_MAX_OWNERS" default:"3" field:"MaxOwners" desc:"maximum number of instances that own lanes; further ones stand by"`
 	Instance        string `envconfig:"DELAY_INSTANCE" field:"Instance" desc:"unique name of this instance, the same after each restart, with which it resumes immediately after a crash; by default made from the host name and DELAY_HTTP_ADDR, or DELAY_EMBEDDED_DIR if the broker embeds a server"`
 	JSDomain        string `envconfig:"DELAY_JS_DOMAIN" field:"JSDomain" desc:"JetStream domain, if JetStream is behind a leaf node"`
 	InboxPrefix     string `envconfig:"DELAY_INBOX_PREFIX" desc:"prefix of the subjects on which the broker receives answers; by default the context's, or _INBOX"`

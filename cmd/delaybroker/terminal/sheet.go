@@ -25,7 +25,6 @@ type Sheet struct {
 	printer *Printer
 	columns []Column
 	rows    []table.Row
-	footer  table.Row
 }
 
 // Sheet returns an empty sheet with these columns.
@@ -43,9 +42,6 @@ func (s *Sheet) Add(cells ...any) { s.rows = append(s.rows, Row(cells...)) }
 
 // Len returns the number of rows.
 func (s *Sheet) Len() int { return len(s.rows) }
-
-// SetFooter sets the row below all others.
-func (s *Sheet) SetFooter(cells ...any) { s.footer = Row(cells...) }
 
 // Print writes the sheet to Out.
 func (s *Sheet) Print() {
@@ -83,9 +79,6 @@ func (s *Sheet) Print() {
 	for _, r := range s.rows {
 		t.AppendRow(pick(r))
 	}
-	if s.footer != nil {
-		t.AppendFooter(pick(s.footer))
-	}
 	s.printer.Printf("%s\n", t.Render())
 }
 
@@ -103,13 +96,11 @@ func (s *Sheet) visible() (keep, widths []int) {
 // widths are zero.
 func (s *Sheet) fit(width int) (keep, widths []int) {
 	keep, widths = s.visible()
-	rows, natural := append(slices.Clone(s.rows), s.footer), make([]int, len(s.columns))
+	natural := make([]int, len(s.columns))
 	for i, c := range s.columns {
 		natural[i] = len(c.Name)
-		for _, r := range rows {
-			if r != nil {
-				natural[i] = max(natural[i], text.StringWidth(fmt.Sprint(r[i])))
-			}
+		for _, r := range s.rows {
+			natural[i] = max(natural[i], text.StringWidth(fmt.Sprint(r[i])))
 		}
 	}
 	const border, gap = 1, 3 // characters of borders in a row, and additionally in each cell

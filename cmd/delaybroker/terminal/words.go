@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -12,9 +11,6 @@ import (
 func Counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, english.PluralWord(n, noun, ""))
 }
-
-// OrDash returns a dash for an empty text.
-func OrDash(s string) string { return cmp.Or(s, "-") }
 
 // Strings converts values of a string type to strings.
 func Strings[T ~string](values []T) []string {

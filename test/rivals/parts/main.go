@@ -1,8 +1,9 @@
-// Parts divides the CPU time of a run of "delaybroker bench" among the parts of the work, and prints the CPU time per
-// message. It reads the samples that perf has recorded of all processes. Each sample counts for its process, and for
+// Parts divides the CPU time of a run of compare among the parts of the work, and prints the CPU time per message. It
+// reads the samples that perf has recorded of all processes. Each sample counts for its process, and for
 // the first part in the table "parts" that matches the stack.
 //
-//	perf record -F 997 -g -a -o bench.data -- delaybroker bench --rate 1000 --beside scheduler
+//	go build ./test/rivals/compare
+//	perf record -F 997 -g -a -o bench.data -- ./compare --rate 1000 --beside scheduler
 //	perf script -i bench.data -F comm,pid,tid,time,ip,sym | go run ./test/rivals/parts -hz 997 -messages 10000
 package main
 

@@ -14,12 +14,12 @@ var roles = []struct{ role, function string }{
 	{"server", "nats-server/v2/server.(*Server)"},
 	{"server", "nats-server/v2/server.(*client)"},
 	{"broker", "delaybroker/broker/engine."},
-	{"pipeline", "delaybroker/broker/bench.pipe"},
-	{"pipeline", "delaybroker/broker/bench.(*pipe"},
+	{"pipeline", "delaybroker/test/rivals/bench.pipe"},
+	{"pipeline", "delaybroker/test/rivals/bench.(*pipe"},
 	{"load", loadFunction},
 }
 
-const loadFunction = "delaybroker/broker/bench.Load."
+const loadFunction = "delaybroker/test/rivals/bench.Load."
 
 func contains(stack []string, word string) bool {
 	return slices.ContainsFunc(stack, func(function string) bool { return strings.Contains(function, word) })
@@ -61,7 +61,8 @@ func turnsOf(all []sample) (turns []turn) {
 	return turns
 }
 
-// rolesOf returns the roles of processes. It ignores processes whose program is not that of the load.
+// rolesOf returns the roles of processes. It ignores processes whose program is neither that of the load nor the
+// broker's.
 func rolesOf(all []sample) map[int]string {
 	processes := make(map[int]string)
 	program := ""
@@ -71,7 +72,7 @@ func rolesOf(all []sample) map[int]string {
 		}
 	}
 	for _, s := range all {
-		if processes[s.pid] != "" || s.program != program {
+		if processes[s.pid] != "" || s.program != program && s.program != "delaybroker" {
 			continue
 		}
 		for _, r := range roles {

@@ -2,82 +2,62 @@
 
 import { $, close, el, foot, notes, shell, show } from "./dom.js";
 import { access, get, post, useToken } from "./api.js";
-import { count } from "./format.js";
-import { inZone, isUTC } from "./time.js";
-
-const labels = {
-  cancel: "Cancel", move: "Move", fire: "Fire now", resend: "Resend", edit: "Edit and resend", remove: "Remove",
-  pause: "Pause", resume: "Resume",
-};
-const isDestructive = (verb) => verb === "cancel" || verb === "remove";
-const label = (verb, noun) => (verb === "cancel" && noun === "schedule" ? "Delete" : labels[verb]);
+import { capital, count } from "./format.js";
+import { isUTC, said } from "./time.js";
 
 // The name of an action with n objects: "Cancel timer order-3", "Remove 12 dead letters".
 function nameOf(a, n = a.all ? null : a.n ?? 1) {
-  const objects = n === null ? `all ${a.noun}s that match` : n !== 1 ? `${count(n)} ${a.noun}s`
-    : a.name ? `${a.noun} ${a.name}` : a.noun;
-  return a.verb === "fire" ? `Fire ${objects} now` : `${label(a.verb, a.noun)} ${objects}`;
+  const { noun } = a.op, objects = n === null ? `all ${noun}s that match` : n !== 1 ? `${count(n)} ${noun}s`
+    : a.name ? `${noun} ${a.name}` : noun;
+  return a.op.label === "Fire now" ? `Fire ${objects} now` : `${a.edit ? a.label : a.op.label} ${objects}`;
 }
+
+const labelOf = (a) => a.label ?? a.op.label;
 
 let accessChanged = () => {}; // draws the page again
 export function onAccess(f) { accessChanged = f; }
 
-// Returns the buttons of actions { verb, noun, name, n, all, request }. The object of an action is one object with a
-// name, or n objects, or all objects that match the request. request has the fields of the request. If the viewer has
-// no token, a button asks for the token.
+// Returns the buttons of actions { op, label, name, n, all, items, edit }. op is the operation. The object of an action
+// is one object with a name, or n objects, or all objects that match. items has the fields of the change for each
+// object, or for all that match. If the viewer has no token, a button asks for the token, and then acts.
 export function buttons(actions, done) {
   if (!access.can_act) return null;
   return actions.map((a) => el("button", {
-    type: "button", class: "act" + (isDestructive(a.verb) ? " danger" : "") + (access.actions ? "" : " locked"),
+    type: "button", class: "act" + (a.op.loses ? " danger" : "") + (access.actions ? "" : " locked"),
     "aria-label": nameOf(a) + (access.actions ? "" : ", after unlocking"),
-    title: access.actions ? null : "Unlock to act", onclick: () => (access.actions ? ask(a, done) : unlock()),
-  }, label(a.verb, a.noun)));
+    title: access.actions ? null : "Unlock to act",
+    onclick: () => (access.actions ? ask(a, done) : unlock(() => ask(a, done))),
+  }, labelOf(a)));
 }
 
-// The ways to give the new time of a move.
-const ways = [["by", "Later or earlier by", "+5m or -5m"], ["in", "Due after", "15m"], ["at", "Due at", ""]];
-
-function moveFields(a) {
-  const allowed = a.all || a.n > 1 ? ways.slice(0, 1) : ways;
-  return allowed.map(([name, label, hint], n) => el("div", { class: "way" },
-    el("label", { class: "check" }, el("input", { type: "radio", name: "way", value: name, checked: n === 0 }),
-      name === "at" ? `${label} (${isUTC() ? "UTC" : "local time"})` : label),
-    el("input", {
-      name, placeholder: hint, "aria-label": label, autocomplete: "off",
-        type: name === "at" ? "datetime-local" : "text", step: "1",
-      onfocus: (e) => { e.target.closest(".way").querySelector("input").checked = true; },
-    })));
-}
-
-const resendFields = () => [
-  el("label", {}, "To another target (optional)", el("input", { name: "to", autocomplete: "off" })),
-  [["now", "Deliver now (required for requests that could not be parsed)"],
-    ["drop_expiry", "Deliver even if the message has expired"],
-    ["unsealed", "Include messages without a valid seal"]]
-    .map(([name, label]) => el("label", { class: "check" }, el("input", { type: "checkbox", name }), label)),
-];
+// The fields of a change's form: those of the operation that the object lacks. Many objects cannot get one time.
+const opFields = (a) => a.op.fields.filter((f) => !(f.name in a.items[0])
+  && !(["in", "at"].includes(f.name) && (a.all || a.n > 1))).map((f) => (f.kind === "bool"
+  ? el("label", { class: "check" }, el("input", { type: "checkbox", name: f.name }), capital(f.help))
+  : el("label", {}, capital(f.help) + (f.name === "at" ? `, ${isUTC() ? "UTC" : "local time"}` : ""), el("input", {
+    name: f.name, placeholder: f.hint, autocomplete: "off", type: f.name === "at" ? "datetime-local" : "text", step: "1",
+  }))));
 
 // Returns the fields of the form as fields of the request.
-function fieldsOf(form, verb) {
+function fieldsOf(form, op) {
   const given = Object.fromEntries([...new FormData(form)].map(([name, value]) =>
     [name, value.trim()]).filter(([, value]) => value));
-  for (const box of ["now", "drop_expiry", "unsealed"]) if (given[box]) given[box] = true;
-  if (verb !== "move") return given;
-  const value = given[given.way];
-  return { [given.way]: given.way === "at" && value ? new Date(value + (isUTC() ? "Z" : "")).toISOString() : value };
+  for (const f of op.fields) if (f.kind === "bool" && given[f.name]) given[f.name] = true;
+  if (given.at) given.at = new Date(given.at + (isUTC() ? "Z" : "")).toISOString();
+  return given;
 }
 
 async function ask(a, done) {
-  if (a.verb === "edit") return edit(a, done);
-  const fields = a.verb === "move" ? moveFields(a) : a.verb === "resend" ? resendFields() : null;
-  if (!fields) return plan(a, { ...a.request, verb: a.verb }, done);
+  if (a.edit) return edit(a, done);
+  const fields = opFields(a);
+  if (fields.length === 0) return plan(a, {}, done);
   show(nameOf(a), el("form", {
     onsubmit: (e) => {
       e.preventDefault();
-      plan(a, { ...a.request, ...fieldsOf(e.target, a.verb), verb: a.verb }, done);
+      plan(a, fieldsOf(e.target, a.op), done);
     },
   }, fields, foot(close("Keep"), el("button", { class: "main" }, "Next: preview"))));
-  $("dialog").querySelector("input:not([type=radio])").focus();
+  $("dialog").querySelector("input").focus();
 }
 
 // The form that edits the headers and the body of one dead letter and resends it.
@@ -85,7 +65,7 @@ async function edit(a, done) {
   show(nameOf(a), el("p", { class: "quiet" }, "Reading the dead letter…"), foot(close("Keep")));
   let content;
   try {
-    content = await get("content", { number: a.request.number });
+    content = await get("content", { number: a.items[0].id });
   } catch (err) {
     return showError(nameOf(a), err);
   }
@@ -96,51 +76,47 @@ async function edit(a, done) {
   show(nameOf(a), el("form", {
     onsubmit: (e) => {
       e.preventDefault();
-      const given = new FormData(e.target), { headers, body, ...rest } = fieldsOf(e.target, "resend");
+      const given = new FormData(e.target), { headers, body, ...change } = fieldsOf(e.target, a.op);
       const after = given.get("headers").split("\n").map((l) => l.trim()).filter(Boolean),
-        before = own.split("\n").filter(Boolean);
-      const headerOf = (line) => line.split(":")[0].trim();
-      const linesOf = (lines, name) => lines.filter((l) => headerOf(l) === name),
-        same = (name) => String(linesOf(before, name)) === String(linesOf(after, name));
-      const names = [...new Set([...before, ...after].map(headerOf))].filter((name) => !same(name)),
-        edit = { drop: [], set: {} };
-      for (const name of names) {
-        const values = linesOf(after, name).map((l) => l.slice(l.indexOf(":") + 1).trim());
-        if (values.length > 0) edit.set[name] = values;
-        else edit.drop.push(name);
+        before = own.split("\n").filter(Boolean), headerOf = (line) => line.split(":")[0].trim(),
+        linesOf = (lines, name) => lines.filter((l) => headerOf(l) === name);
+      for (const name of new Set([...before, ...after].map(headerOf))) {
+        const lines = linesOf(after, name);
+        if (String(linesOf(before, name)) === String(lines)) continue;
+        if (lines.length > 0) (change.header ??= []).push(...lines);
+        else (change.drop_header ??= []).push(name);
       }
       const lines = (s) => s.replace(/\r\n?/g, "\n"), written = lines(given.get("body") ?? ""); // a form sends CRLF
-      if (whole && written !== lines(text)) edit.body = base64(written);
-      plan({ ...a, verb: "resend" }, { ...a.request, ...rest, verb: "resend", edit }, done);
+      if (whole && written !== lines(text)) change.body = written;
+      plan({ ...a, edit: false }, change, done);
     },
   }, el("p", { class: "quiet" }, "The dead letter is kept until the new message is acknowledged."),
   el("label", {}, "Headers, one per line. Delete a line to drop the header.",
     el("textarea", { name: "headers", rows: "5", spellcheck: "false", defaultValue: own })),
   whole ? el("label", {}, "Body", el("textarea", { name: "body", rows: "8", spellcheck: "false", defaultValue: text }))
     : el("p", { class: "quiet" }, "The body cannot be edited here, because it is not text or is too long."),
-  resendFields(), foot(close("Keep"), el("button", { class: "main" }, "Next: preview"))));
+  opFields(a), foot(close("Keep"), el("button", { class: "main" }, "Next: preview"))));
   $("dialog").querySelector("textarea").focus();
 }
-
-const base64 = (text) => btoa(Array.from(new TextEncoder().encode(text), (b) => String.fromCharCode(b)).join(""));
 
 function showError(title, err) {
   show(title, el("p", { class: "bad wide", role: "alert" }, err.message), foot(close()));
 }
 
-async function plan(a, request, done) {
+async function plan(a, fields, done) {
   show(nameOf(a), el("p", { class: "quiet" }, "Making a preview…"), foot(close("Keep")));
   let p;
   try {
-    p = await post("plan", request);
+    p = await post("plan", { operation: a.op.name, items: a.items.map((i) => ({ ...i, ...fields })) });
   } catch (err) {
     return showError(nameOf(a), err);
   }
   if (!$("dialog").open) return;
   const title = p.ticket ? nameOf(a, p.count) + "?" : nameOf(a);
-  show(title, el("p", { class: "wide", id: "plan" }, inZone(p.sentence)), notes(p.notes), shell(p.shell),
+  const repeats = said(p.sentence) + "?" === title.toLowerCase();
+  show(title, !repeats && el("p", { class: "wide", id: "plan" }, said(p.sentence)), notes(p.notes), shell(p.shell),
     foot(close(p.ticket ? "Keep" : "Close"), p.ticket && el("button", {
-      type: "button", class: isDestructive(a.verb) ? "main danger" : "main", id: "do", onclick: () => act(a, p, done),
+      type: "button", class: a.op.loses ? "main danger" : "main", id: "do", onclick: () => act(a, p, done),
     }, nameOf({ ...a, name: "" }, p.count))));
   $("dialog").querySelector(".foot button").focus();
 }
@@ -150,7 +126,7 @@ async function act(a, p, done) {
   try {
     const result = await post("act", { ticket: p.ticket });
     show(nameOf(a, p.count), el("p", { class: result.good ? "wide" : "warn wide", id: "done", role: "status" },
-      inZone(result.sentence)),
+      said(result.sentence)),
       notes(result.notes), foot(close("Done")));
   } catch (err) {
     showError(nameOf(a, p.count), err);
@@ -159,8 +135,8 @@ async function act(a, p, done) {
   done?.();
 }
 
-// Asks for the token.
-export function unlock() {
+// Asks for the token, and then calls next, if it is given.
+export function unlock(next) {
   const wrong = el("p", { class: "bad", role: "alert", id: "wrong" });
   show("Unlock", el("form", {
     onsubmit: async (e) => {
@@ -170,6 +146,7 @@ export function unlock() {
         await useToken(input.value.trim());
         $("dialog").close();
         accessChanged();
+        if (access.actions) next?.();
       } catch (err) {
         $("wrong").textContent = err.message;
         input.select();

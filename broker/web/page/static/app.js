@@ -1,17 +1,16 @@
 // The parts of the page around a view: the header, the tabs, the colour scheme, the time zone and the viewer's rights.
 
 import { $, choice, el, heading, link, render } from "./dom.js";
-import { access, startSession, useToken } from "./api.js";
+import { access, get, startSession, useToken } from "./api.js";
 import { onAccess, unlock } from "./act.js";
 import { redraw as redrawCharts } from "./charts.js";
 import { count, counted } from "./format.js";
-import { connect, listen, live } from "./live.js";
-import { chooseUTC, fullTime, isUTC, setClock } from "./time.js";
+import { connect, listen, live, notify } from "./live.js";
+import { chooseUTC, fullTime, isUTC, said, setClock, shortTime } from "./time.js";
 import { overview } from "./overview.js";
-import { find, pending, where } from "./messages.js";
-import { schedules, timer, timers } from "./timers.js";
-import { dead, letter, letters } from "./letters.js";
-import { retrying, targets } from "./targets.js";
+import { dead, find, letter, letters, paused, pending, retrying, schedules, timer, timers, where } from "./lists.js";
+import { loadOperations } from "./operations.js";
+import { targets } from "./targets.js";
 import { lanes } from "./lanes.js";
 import { publish } from "./publish.js";
 
@@ -20,7 +19,7 @@ const tabs = [["", "Overview", overview], ["pending", "Pending", pending], ["tim
   ["retrying", "Retrying", retrying], ["dead", "Dead letters", dead], ["targets", "Targets", targets],
     ["lanes", "Lanes", lanes], ["publish", "Publish", publish]];
 const otherViews = { where: [where, "pending"], find: [find, null], timer: [timer, "timers"], letters: [letters, "dead"],
-  letter: [letter, "dead"] };
+  letter: [letter, "dead"], paused: [paused, "targets"] };
 
 const unknownView = () => ({
   title: "Not found", stop() {},
@@ -45,6 +44,7 @@ function route(moved = true) {
   visit++;
   view = { stop() {}, tree: () => null };
   view = make(params, { redraw: () => view.title && redraw(), go });
+  activeTab = view.tab ?? belongs;
   header();
   redraw();
   $("tabs").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
@@ -76,14 +76,48 @@ async function lockOrUnlock() {
   route(false);
 }
 
+// The worst of what the page knows: a class, and words.
+function verdict() {
+  const s = live.state, c = live.findings;
+  if (live.lost) return ["bad", "no news since " + shortTime(live.lost)];
+  if (!s) return ["", "connecting"];
+  if (!s.ready) return ["bad", "not ready"];
+  if (c?.critical > 0) return ["bad", `ready · ${count(c.critical)} critical`];
+  return c?.warnings > 0 ? ["warn", "ready · " + counted(c.warnings, "warning")] : ["good", "ready"];
+}
+
+// The worst finding, on each view but the overview, which has all findings.
+function news() {
+  const c = live.findings, n = (c?.critical ?? 0) + (c?.warnings ?? 0);
+  if (activeTab === "" || n === 0 || live.lost) return null;
+  const worst = live.found?.findings.find((f) => f.state === "critical") ?? live.found?.findings[0];
+  const words = worst ? `${worst.check}: ${said(worst.detail)}` + (n > 1 ? `, and ${n - 1} more` : "")
+    : [c.critical > 0 && counted(c.critical, "critical finding"), c.warnings > 0 && counted(c.warnings, "warning")]
+      .filter(Boolean).join(", ");
+  return el("a", { href: "#/", class: c.critical > 0 ? "bad" : "warn" }, words);
+}
+
+async function takeFindings() {
+  if (!live.findings) return;
+  try {
+    live.found = access.rows ? await get("findings") : null;
+  } catch { /* the header shows that the broker does not answer */ }
+  notify("found");
+}
+
+// The numbers in the navigation.
+const numberOf = {
+  pending: (s) => s.numbers.pending, retrying: (s) => s.numbers.retrying, dead: (s) => s.numbers.dead,
+  timers: (s) => s.lanes.find((l) => l.kind === "timers")?.pending,
+};
+
 function header() {
-  const s = live.state, late = s?.numbers.oldest_seconds >= 5,
-    words = live.lost ? "no connection" : s ? (s.ready ? "ready" : "not ready") : "connecting";
+  const s = live.state, late = s?.numbers.oldest_seconds >= 5, [color, words] = verdict();
   const versions = [...new Set((s?.instances ?? []).map((i) => i.version).filter(Boolean))];
   render([
-    el("span", { id: "ready", class: "pill " + (live.lost || s && !s.ready ? "bad" : s ? "good" : ""), role: "status" },
-      words),
-    el("span", { id: "version", class: "quiet" }, s && `${versions.join(", ") || s.version} · ${counted(s.instances.length, "instance")}`),
+    el("a", { id: "ready", href: "#/", class: "pill " + color, role: "status" }, words),
+    el("span", { id: "version", class: "quiet" },
+      s && `${versions.join(", ") || s.version} · ${counted(s.instances.length, "instance")}`),
   ], $("fleet"));
   render([
     choice("Time zone", [["UTC", "UTC"], ["local", "Local"]], isUTC() ? "UTC" : "local",
@@ -93,13 +127,19 @@ function header() {
     el("button", { id: "theme", type: "button", "aria-label": "Change between light and dark", onclick: switchTheme },
       "◐"),
   ], $("controls"));
-  render(tabs.map(([id, title]) => el("a", { href: "#/" + id, key: id, "aria-current": id === activeTab ? "page" : null },
-    title)), $("tabs"));
+  render(tabs.map(([id, title]) => {
+    const n = s && numberOf[id]?.(s);
+    return el("a", { href: "#/" + id, key: id, "aria-current": id === activeTab ? "page" : null }, title,
+      n > 0 && el("span", { class: "size" }, count(n)));
+  }), $("tabs"));
+  render(news(), $("news"));
+  $("news").hidden = !$("news").textContent;
   document.body.classList.toggle("stale", live.lost !== null);
   const others = (s?.instances ?? []).filter((i) => !i.self).map((i) => i.name);
-  const text = live.lost ? `This broker has not answered since ${fullTime(live.lost)}. The numbers are from that time.`
-    + (others.length > 0 ? ` Other instances: ${others.join(", ")}.` : "")
-    : problem || [...(s?.failing ?? []).map((c) => `${c.name}: ${c.detail}`), s?.trouble].filter(Boolean).join("; ");
+  const known = [...(s?.failing ?? []).map((c) => `${c.name}: ${c.detail}`), s?.trouble].filter(Boolean).join("; ");
+  const text = !live.lost ? problem || known : !s ? "This broker does not answer."
+    : `This broker has not answered since ${fullTime(live.lost)}. The numbers are from that time.`
+      + (others.length > 0 ? ` Other instances: ${others.join(", ")}.` : "");
   if ($("trouble").textContent !== text) $("trouble").textContent = text;
   $("trouble").hidden = !text;
   document.title = (late ? `(!) ${s.numbers.overdue ? count(s.numbers.overdue) + " late" : "late"} · ` : "")
@@ -125,13 +165,18 @@ setTheme(localStorage.getItem(scheme));
 window.addEventListener("hashchange", () => route());
 listen((kind) => {
   if (kind === "state") setClock(live.state.time);
+  if (kind === "findings") takeFindings();
   header();
   redraw();
 });
 setInterval(() => !document.hidden && redraw(), 1000); // updates relative times
-onAccess(() => route(false));
+onAccess(() => { takeFindings(); route(false); });
+$("menu").addEventListener("click", () => {
+  const open = $("controls").classList.toggle("open");
+  $("menu").setAttribute("aria-expanded", String(open));
+});
 try {
-  await startSession();
+  await Promise.all([startSession(), loadOperations()]);
 } catch (err) {
   problem = err.message;
 }

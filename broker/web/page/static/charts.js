@@ -2,6 +2,7 @@
 // charts are drawn again when the colour scheme changes.
 
 import { Component, el } from "./dom.js";
+import { short } from "./format.js";
 import { isUTC, shortTime } from "./time.js";
 
 const drawn = new Set();
@@ -22,13 +23,14 @@ const translucent = (color) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.13)");
 // column of times, and a column for each series. If bars is set, the chart has bars with an edge, so that a small bar is
 // visible beside a large bar. If log is set, the scale is logarithmic. value(n) formats a number in the caption, and
 // unit(n) a number of the axis. since is a text in the caption, and extra an element after the text. open(i) is called
-// when the viewer chooses a bar, with the mouse, or with arrow keys and Enter.
+// when the viewer chooses a bar, with the mouse, or with arrow keys and Enter. nothing replaces a chart without a value.
+// errors are the maximum errors of the bars, and marks a list of { at, text } of moments, in unix seconds.
 export class Chart extends Component {
   state = { at: null };
 
   shouldComponentUpdate(next, state) {
     if (next.data !== this.props.data) this.fresh = true;
-    return this.fresh || state.at !== this.state.at || next.extra !== this.props.extra;
+    return this.fresh || state.at !== this.state.at || next.extra !== this.props.extra || next.since !== this.props.since;
   }
 
   componentDidMount() {
@@ -78,24 +80,44 @@ export class Chart extends Component {
     } else if (e.key === "Enter" && at >= 0) open(at);
   };
 
-  render({ title, series, data, open, extra, since }, { at }) {
+  // Reports whether no value is above zero.
+  isEmpty = () => this.props.data && !this.props.data.slice(1).some((c) => c.some((v) => v > 0));
+
+  // The moment near the cursor, if there is one.
+  markAt() {
+    const { data, marks = [] } = this.props, { at } = this.state;
+    if (at === null || !data) return "";
+    const step = (data[0].at(-1) - data[0][0]) / Math.max(1, data[0].length - 1);
+    return marks.filter((m) => Math.abs(m.at - data[0][at]) <= 2 * step).map((m) => m.text).join("; ");
+  }
+
+  render({ title, series, data, open, extra, since, nothing = "No value yet." }, { at }) {
+    const empty = this.isEmpty();
     const all = series.map((_, n) => this.text(n)).join(", "),
       where = at !== null && data ? shortTime(data[0][at] * 1000) : "";
     return el("figure", {},
       el("figcaption", {}, el("h2", {}, title), series.map(([name, kind], n) =>
         el("span", { class: "key", key: name }, el("i", { class: kind }), this.text(n))),
-        el("span", { class: "key" }, where || since), el("span", { class: "gap" }), extra),
+        el("span", { class: "key" }, where ? [where, this.markAt()].filter(Boolean).join(" · ") : since),
+        el("span", { class: "gap" }), extra),
+      empty && el("p", { class: "none" }, nothing),
       el("div", open ? {
-        class: "plot opens", role: "slider", tabindex: "0", onkeydown: this.key,
+        class: "plot opens", hidden: empty, role: "slider", tabindex: "0", onkeydown: this.key,
           onclick: () => this.state.at !== null && open(this.state.at),
         "aria-label": title + ": arrow keys choose, Enter opens", "aria-valuetext": where ? `${where}, ${all}` : all,
         "aria-valuemin": "0", "aria-valuemax": String((data?.[0].length ?? 1) - 1), "aria-valuenow": String(at ?? 0),
         ref: (node) => { this.plot = node; },
-      } : { class: "plot", role: "img", "aria-label": `${title}: ${all}`, ref: (node) => { this.plot = node; } }));
+      } : {
+        class: "plot", hidden: empty, role: "img", "aria-label": `${title}: ${all}`,
+          ref: (node) => { this.plot = node; },
+      }));
   }
 
+  // The upper ends of the errors.
+  tops = () => (this.props.errors ?? []).map((e, i) => (this.props.data[1][i] ?? 0) + e);
+
   draw() {
-    const { data, series, bars, log, value, unit } = this.props;
+    const { data, series, bars, log, value, unit } = this.props, bad = colorOf("warn"), ink = colorOf("ink");
     if (!data || !this.plot?.clientWidth) return;
     this.chart?.destroy();
     this.few = this.isFew();
@@ -109,7 +131,7 @@ export class Chart extends Component {
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
       legend: { show: false },
       scales: { x: { time: true }, y: log ? { distr: 3, log: 10 }
-        : { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+        : { range: (_, low, high) => [0, high > 0 ? Math.max(high, ...this.tops()) * 1.08 : 1] } },
       axes: [
         { ...axis, grid: { show: false }, space: 70, size: 28,
           values: (_, ticks) => ticks.map((t) => shortTime(t * 1000).replace(/^(\d\d:\d\d):00$/, "$1")) },
@@ -125,19 +147,50 @@ export class Chart extends Component {
             value: (_, v) => (v === null ? "–" : value(v)),
         };
       })],
-      hooks: { setCursor: [(u) => { if (u.cursor.event) this.setState({ at: u.cursor.idx ?? null }); }] },
+      hooks: {
+        draw: [(u) => annotate(u, this.props, bad, ink)],
+        setCursor: [(u) => { if (u.cursor.event) this.setState({ at: u.cursor.idx ?? null }); }],
+      },
     }, data, this.plot);
   }
 }
 
-const decades = (_, ticks) => ticks.map((v) => (Math.log10(v) % 1 === 0 ? v : null));
-
-function short(n) {
-  const a = Math.abs(n);
-  if (a >= 1e6) return +(n / 1e6).toFixed(1) + "M";
-  if (a >= 1e3) return +(n / 1e3).toFixed(1) + "k";
-  return String(+n.toFixed(2));
+// Draws a line at each moment of marks, and the errors of bars.
+function annotate(u, { marks = [], errors, data }, bad, ink) {
+  const { ctx, bbox } = u, line = (x, from, to, color) => {
+    ctx.strokeStyle = color;
+    ctx.beginPath();
+    ctx.moveTo(x, from);
+    ctx.lineTo(x, to);
+    ctx.stroke();
+  };
+  ctx.save();
+  ctx.lineWidth = devicePixelRatio;
+  const [low, high] = [u.scales.x.min, u.scales.x.max];
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const { at } of marks) {
+    if (at >= low && at <= high) line(u.valToPos(at, "x", true), bbox.top, bbox.top + bbox.height, bad);
+  }
+  ctx.setLineDash([]);
+  const half = data[0].length > 1 ? 0.41 * (data[0][1] - data[0][0]) : 0;
+  errors?.forEach((e, i) => {
+    if (!e) return;
+    const v = data[1][i] ?? 0;
+    const y = (value) => u.valToPos(value, "y", true);
+    line(u.valToPos(data[0][i] + half, "x", true), y(Math.max(0, v - e)), y(v + e), ink);
+  });
+  ctx.restore();
 }
+
+// A small chart of numbers in a row, without axes. what are the numbers of.
+export function spark(values = [], what = "") {
+  const most = Math.max(1, ...values), last = values.length - 1, width = 29; // steps
+  return last > 0 && el("svg", { class: "spark", viewBox: `0 0 ${width} 20`, preserveAspectRatio: "none", role: "img",
+    "aria-label": `${what}: at most ${short(most)}, now ${short(values[last])}` },
+  el("polyline", { points: values.map((v, i) => `${width - last + i},${19 - 18 * v / most}`).join(" ") }));
+}
+
+const decades = (_, ticks) => ticks.map((v) => (Math.log10(v) % 1 === 0 ? v : null));
 
 export function redraw() {
   for (const chart of drawn) chart.draw();

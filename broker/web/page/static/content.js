@@ -26,7 +26,9 @@ function content(params, redraw) {
     return [...all, ["hex", "Hex", b.hex]];
   }
   return () => {
-    if (!access.bodies) return el("p", { class: "quiet" }, "Headers and bodies are hidden: set DELAY_HTTP_BODIES=on to show them.");
+    if (!access.bodies) {
+      return el("p", { class: "quiet" }, "Headers and bodies are hidden: set DELAY_HTTP_BODIES=on to show them.");
+    }
     if (error) return refused(error);
     if (!shown) return el("p", {}, el("button", { type: "button", onclick: load }, "Show headers and body"),
       el("span", { class: "quiet" }, " The broker logs the name of your token and the id of the message."));

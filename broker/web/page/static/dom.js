@@ -2,6 +2,7 @@
 // HTML from text.
 
 import { h as el, render } from "./preact.mjs";
+import { said } from "./time.js";
 
 export { Component, h as el, render } from "./preact.mjs";
 
@@ -28,23 +29,22 @@ export function choice(label, options, chosen, onchoose) {
     el("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => onchoose(value) }, text)));
 }
 
-export function copy(text) {
-  return el("button", {
-    type: "button", class: "small", "aria-label": "Copy " + text.slice(0, 100), onclick: async (e) => {
-      const label = e.currentTarget.firstChild;
-      try {
-        await navigator.clipboard.writeText(text);
-        label.data = "Copied";
-      } catch {
-        label.data = "Select the text to copy it";
-      }
-      setTimeout(() => { label.data = "Copy"; }, 1500);
-    },
-  }, "Copy");
-}
+export const copy = (text) => el("button", {
+  type: "button", class: "act copy", "aria-label": "Copy " + text.slice(0, 100), title: "Copy", onclick: async (e) => {
+    const { dataset } = e.currentTarget; // there is no clipboard without TLS
+    dataset.said = await navigator.clipboard?.writeText(text).then(() => "Copied", () => null)
+      ?? "Select the text to copy it";
+    setTimeout(() => delete dataset.said, 1500);
+  },
+}, el("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, el("path", { d: "M6 2h8v9H6zM4 5H2v9h8v-2" })));
+
+// A Delay-Id is long, and differs from others mainly at its end.
+export const idLink = (id) => (id ? el("span", { class: "id" }, el("a", { href: link("where", { id }), title: id,
+  "aria-label": id }, id.length > 16 ? "…" + id.slice(-12) : id), copy(id)) : "–");
 
 // The equivalent shell command.
-export const shell = (line) => line && el("p", { class: "verb" }, "Equivalent command:", el("code", {}, line), copy(line));
+export const shell = (line) => line && el("p", { class: "verb" }, "Equivalent command:", el("code", {}, line),
+  copy(line));
 
 export function facts(pairs) {
   return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== ""
@@ -52,13 +52,14 @@ export function facts(pairs) {
     .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
-export const notes = (list) => list?.length > 0 && el("ul", { class: "notes" }, list.map((n) => el("li", {}, n)));
+export const notes = (list) => list?.length > 0 && el("ul", { class: "notes" }, list.map((n) => el("li", {}, said(n))));
 
 // The browser returns the focus to the button that opened the dialog. If that button is gone, the heading gets the
 // focus.
 const dialog = $("dialog");
 dialog.addEventListener("close", () => {
-  if (document.activeElement === document.body || dialog.contains(document.activeElement)) heading()?.focus({ preventScroll: true });
+  const focused = document.activeElement;
+  if (focused === document.body || dialog.contains(focused)) heading()?.focus({ preventScroll: true });
 });
 
 export const heading = () => document.querySelector("main h1");

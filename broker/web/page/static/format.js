@@ -13,6 +13,20 @@ export function rate(n) {
   return n >= 100 ? count(n) : n === 0 ? "0" : n.toFixed(1);
 }
 
+// A short form for an axis or a bar: 1.4k, 2M.
+export function short(n) {
+  const a = Math.abs(n);
+  if (a >= 1e6) return +(n / 1e6).toFixed(1) + "M";
+  if (a >= 1e3) return +(n / 1e3).toFixed(1) + "k";
+  return String(+n.toFixed(2));
+}
+
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+// Groups the digits of the counts in a sentence of the broker, as count does. Codes, ports, ids and times stay.
+export const grouped = (sentence) => sentence?.replace(/(?<![\w.:=,-])(\d{4,}|\d{1,3}(,\d{3})+)(?![\w.:)-])/g,
+  (n) => count(+n.replaceAll(",", "")));
+
 export const perSecond = (n) => (n === undefined || n === null ? "–" : rate(n) + "/s");
 
 export function duration(seconds) {

@@ -1,6 +1,9 @@
 // The event stream. All views share it.
 
-export const live = { state: null, history: null, ahead: null, findings: null, lost: null };
+export const live = { state: null, history: null, ahead: null, findings: null, found: null, lost: null };
+// A state arrives each second. After maxSilence milliseconds without a frame, the broker or the connection is dead.
+const maxSilence = 5000;
+let heardAt = Date.now(); // time of the last frame, or of the last attempt to connect
 const listeners = new Set();
 
 export function listen(f) {
@@ -8,19 +11,8 @@ export function listen(f) {
   return () => listeners.delete(f);
 }
 
-function notify(kind) {
+export function notify(kind) {
   for (const f of listeners) f(kind);
-}
-
-// The states of the last ten minutes: one arrives each second.
-const states = [], maxStates = 600;
-
-// Returns the increase of a number, and the seconds in which it increased. Returns null if fewer than two values are
-// known.
-export function growth(number) {
-  const first = states.find((s) => s.numbers[number] !== null), last = states.at(-1);
-  if (!first || first === last) return null;
-  return { by: last.numbers[number] - first.numbers[number], seconds: (new Date(last.time) - new Date(first.time)) / 1000 };
 }
 
 // A hidden tab closes its stream: a browser opens at most six connections to a host, and each stream uses one.
@@ -34,19 +26,24 @@ export function connect() {
       events ??= open();
     }
   };
+  const lose = () => {
+    live.lost ??= new Date(heardAt);
+    notify("lost");
+  };
+  setInterval(() => { if (events && live.state && !live.lost && Date.now() - heardAt > maxSilence) lose(); }, 1000);
   const open = () => {
+    heardAt = Date.now();
     const stream = new EventSource("api/events");
     for (const kind of ["state", "history", "ahead", "findings"]) {
       stream.addEventListener(kind, (e) => {
         live[kind] = JSON.parse(e.data);
         live.lost = null;
-        if (kind === "state" && states.push(live.state) > maxStates) states.shift();
+        heardAt = Date.now();
         notify(kind);
       });
     }
     stream.onerror = () => {
-      live.lost ??= new Date();
-      notify("lost");
+      lose();
       if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects
       events = null; // the broker refused the stream; it may have too many viewers
       setTimeout(follow, 5000);

@@ -4,38 +4,33 @@ import { choice, el } from "./dom.js";
 import { count, counted, perSecond, rate, duration } from "./format.js";
 import { Chart } from "./charts.js";
 import { access, get } from "./api.js";
-import { growth, listen, live } from "./live.js";
-import { relativeTime, shortTime, timeCell } from "./time.js";
+import { listen, live } from "./live.js";
+import { relativeTime, said, shortTime, timeCell } from "./time.js";
 import { table } from "./table.js";
 import { unlock } from "./act.js";
-
-function trend(number) {
-  const g = growth(number);
-  return g && g.by > 0 ? `+${count(g.by)} in ${duration(Math.max(1, Math.round(g.seconds)))}` : "";
-}
 
 // Each card has an id, a label, an address, a number, a note, and a class for a number that is a problem.
 const cards = [
   ["pending", "Pending", "#/pending", (n) => n.pending, (n) => `${perSecond(n.delivered_per_second)} delivered`],
   ["minute", "Due next minute", "#/pending?due_before=1m", (n) => n.minute,
-    (n) => (n.minute === null ? "being counted" : "of the pending messages")],
+    (n) => (n.minute === null ? "being counted" : "of the pending")],
   ["overdue", "Overdue", "#/lanes", (n) => n.overdue ?? (n.oldest_seconds < 1 ? 0 : null),
     (n) => (n.oldest_seconds > 0 ? `oldest by ${duration(n.oldest_seconds)}` : "nothing is late"),
       (n) => n.oldest_seconds >= 5 && "bad"],
   ["retrying", "Retrying", "#/retrying", (n) => n.retrying, (n) => `${perSecond(n.refused_per_second)} refused`,
     (n) => n.retrying > 0 && "warn"],
+  ["paused", "Paused", "#/paused", (n) => n.paused,
+    (n) => (n.paused > 0 ? "wait for their targets" : "no message waits"), (n) => n.paused > 0 && "warn"],
   ["dead", "Dead letters", "#/dead", (n) => n.dead,
-    (n) => (n.dead === null ? "being counted" : trend("dead")
-      || (n.paused > 0 ? `${counted(n.paused, "message")} paused` : "")),
-    (n) => n.dead > 0 && (growth("dead")?.by > 0 ? "bad" : "warn")],
+    (n) => (n.dead === null ? "being counted" : n.dead > 0 ? "not delivered" : "none"), (n) => n.dead > 0 && "warn"],
 ];
 
 // The view that shows the object of a finding, by the name of the check.
-const views = { lanes: "lanes", streams: "lanes", storage: "lanes", targets: "retrying", paused: "targets",
+const views = { lanes: "lanes", streams: "lanes", storage: "lanes", targets: "retrying", paused: "paused",
   "dead letters": "dead" };
 
 export function overview(_, { redraw }) {
-  let since = "1h", ahead = "1h", past = null, forecast = null, found = null;
+  let since = "1h", ahead = "1h", past = null, forecast = null;
 
   async function ask(path, span, take) {
     try {
@@ -47,23 +42,13 @@ export function overview(_, { redraw }) {
     : ask("history", since, (p) => { if (since !== "1h") past = p; }));
   const takeAhead = () => (ahead === "1h" ? (forecast = live.ahead)
     : ask("ahead", ahead, (f) => { if (ahead !== "1h") forecast = f; }));
-  async function takeFindings() {
-    if (!access.rows) return;
-    try {
-      found = await get("findings");
-    } catch { /* the header shows that the broker does not answer */ }
-    redraw();
-  }
-
   const stop = listen((kind) => {
     if (kind === "history" && since === "1h") past = live.history;
     if (kind === "ahead" && ahead === "1h") forecast = live.ahead;
-    if (kind === "findings") takeFindings();
   });
   const slow = setInterval(() => { if (since !== "1h") takePast(); if (ahead !== "1h") takeAhead(); }, 60000);
   takePast();
   takeAhead();
-  if (live.findings) takeFindings();
 
   return {
     title: "Overview",
@@ -75,11 +60,11 @@ export function overview(_, { redraw }) {
       const s = live.state, fresh = s && isFresh(s);
       return el("div", { class: "stack" },
         el("h1", { tabindex: "-1" }, "Overview"),
-        attention(s, found),
+        attention(s, live.found),
         fresh && el("p", { class: "card" }, "No messages yet. ", el("a", { href: "#/publish" },
           "Publish your first delay →")),
         el("ul", { class: "numbers", "aria-label": "Now" }, cards.map((c) => card(c, s?.numbers))),
-        el("div", { class: "above" }, el("h2", {}, "History (all instances)"),
+        el("div", { class: "above" }, el("h2", {}, "History"),
           choice("How much of the past", [["1h", "1 h"], ["24h", "24 h"]], since,
             (v) => { since = v; takePast(); redraw(); })),
         el("div", { class: "charts" }, charts(past, forecast,
@@ -92,13 +77,14 @@ export function overview(_, { redraw }) {
 }
 
 // Reports whether the broker has no messages and had no deliveries in the last hour.
-const isFresh = (s) => s.numbers.pending === 0 && s.numbers.dead === 0 && !s.numbers.delivered_per_second
+const isFresh = (s) => s.numbers.known && s.numbers.pending === 0 && s.numbers.dead === 0 && !s.numbers.delivered_per_second
   && !live.history?.delivered.some((v) => v > 0);
 
 function card([id, label, address, number, note, problem], n) {
+  const known = n && (n.known || id === "dead");
   return el("li", { key: id }, el("a", { href: address }, el("span", { class: "label" }, label),
-    el("span", { class: "value " + ((n && problem?.(n)) || ""), id: "n-" + id }, n ? count(number(n)) : "–"),
-      el("span", { class: "note" }, n ? note(n) : "")));
+    el("span", { class: "value " + ((known && problem?.(n)) || ""), id: "n-" + id }, known ? count(number(n)) : "–"),
+      el("span", { class: "note" }, known ? note(n) : n ? "not known" : "")));
 }
 
 // The findings of doctor, and the failed checks of this instance.
@@ -115,51 +101,67 @@ function attention(s, found) {
       el("span", { class: "chip " + (f.state === "critical" ? "bad" : "warn") },
         f.state === "critical" ? "critical" : "warning"),
       el("div", { class: "wide" }, views[f.check] ? el("a", { href: "#/" + views[f.check] }, f.check)
-        : el("b", {}, f.check), ": ", f.detail,
+        : el("b", {}, f.check), ": ", said(f.detail),
         f.do && el("span", { class: "sub" }, f.do))))),
     hidden && el("p", {}, `${counted(c.critical, "critical finding")}, ${counted(c.warnings, "warning")}. `,
-      access.tokens && el("button", { type: "button", class: "small", onclick: () => unlock() }, "Unlock to see the findings")),
+      access.tokens && el("button", { type: "button", class: "small", onclick: () => unlock() },
+        "Unlock to see the findings")),
     c?.time && rows.length === 0 && !hidden && el("p", { class: "good" }, "Nothing needs attention."));
 }
 
-// Returns the history from the first interval with data on, but at least the last twelfth of the history.
-function knownPart(p) {
-  if (!p) return null;
-  const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length, time = (i) => p.from + i * p.step;
-  const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 11 / 12)), cut = (column) => column.slice(from);
-  const since = first > steps / 10 ? "since " + shortTime(time(first) * 1000).replace(/^(\d\d:\d\d):\d\d$/, "$1") : "";
-  return { times: cut(p.delivered.map((_, i) => time(i))), cut, since };
+// Returns a function that keeps its last result: a chart is drawn again if its data is another object.
+function remembered(f) {
+  let source, result = {};
+  return (v) => {
+    if (v && v !== source) [source, result] = [v, f(v)];
+    return result;
+  };
 }
 
-let drawnHistory = {}, drawnForecast = {}; // cached: a chart is drawn again if its data is a different object
+// The data of the charts of a history: from the first interval with data on, but at least the last twelfth.
+const pastOf = remembered((p) => {
+  const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length, time = (i) => p.from + i * p.step;
+  const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 11 / 12)), cut = (column) => column.slice(from);
+  const times = cut(p.delivered.map((_, i) => time(i)));
+  const seconds = (column) => cut(column).map((v) => (v === null ? null : Math.max(v / 1000, 0.0001)));
+  return {
+    since: first > steps / 10 ? "since " + shortTime(time(first) * 1000).replace(/^(\d\d:\d\d):\d\d$/, "$1") : "",
+    marks: p.marks?.map((m) => ({ at: new Date(m.at) / 1000, text: m.text })),
+    flow: [times, cut(p.delivered), cut(p.refused)], late: [times, seconds(p.p50), seconds(p.p99)],
+    held: [times, cut(p.pending)],
+  };
+});
 
-function charts(past, f, extra) {
-  if (drawnHistory.source !== past) {
-    const k = knownPart(past);
-    drawnHistory = { source: past, since: k?.since ?? "",
-      flow: k && [k.times, k.cut(past.delivered), k.cut(past.refused)],
-      late: k && [k.times, ...[past.p50, past.p99].map((c) =>
-        k.cut(c).map((v) => (v === null ? null : Math.max(v / 1000, 0.0001))))],
-      held: k && [k.times, k.cut(past.pending)] };
+// The bars of a forecast. If a message of a sample stands for many, a narrow bar would show the chance of the sample, so
+// several intervals share a bar. The first bucket begins now, and its bar at the start of its minute or hour.
+const coarse = 50, shared = 5;
+const barsOf = remembered((f) => {
+  const step = f.step_seconds * (f.of > coarse * f.sampled ? shared : 1), bars = new Map();
+  for (const b of f.buckets) {
+    const at = Math.floor(new Date(b.from) / 1000 / step) * step, bar = bars.get(at) ?? { messages: 0, squares: 0 };
+    bars.set(at, { messages: bar.messages + b.messages, squares: bar.squares + b.within ** 2 });
   }
-  if (drawnForecast.source !== f) {
-    // The first bucket begins now, within a minute or an hour. Its bar is drawn at the start of this minute or hour.
-    const step = f?.step_seconds, from = (b) => Math.floor(new Date(b.from) / 1000 / step) * step;
-    drawnForecast = { source: f, due: f && [f.buckets.map(from), f.buckets.map((b) => b.messages || null)] };
-  }
-  const d = drawnHistory;
+  const all = [...bars.values()];
+  return { step, due: [[...bars.keys()], all.map((b) => b.messages || null)],
+    errors: all.some((b) => b.squares > 0) ? all.map((b) => Math.sqrt(b.squares)) : null,
+    note: f.sampled < f.of ? `estimated from ${count(f.sampled)} of ${count(f.of)}, with the error at 95 %` : "" };
+});
+
+function charts(past, forecast, extra) {
+  const { since, marks, flow, late, held } = pastOf(past), { step, due, errors, note } = barsOf(forecast);
   const open = (i) => {
-    const at = drawnForecast.due[0][i], iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
-    location.hash = `#/pending?due_after=${iso(at)}&due_before=${iso(at + f.step_seconds)}`;
+    const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
+    location.hash = `#/pending?due_after=${iso(due[0][i])}&due_before=${iso(due[0][i] + step)}`;
   };
   return [
     el(Chart, { title: "Delivered and refused", series: [["delivered", "one", "/s"], ["refused", "two", "/s"]],
-      data: d.flow, value: rate, since: d.since }),
-    el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: d.late,
-      value: duration, unit: duration, log: true, since: d.since }),
-    el(Chart, { title: "Pending", series: [["messages", "three", ""]], data: d.held, value: count, since: d.since }),
-    el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: drawnForecast.due, bars: true, value: count,
-      open, extra }),
+      data: flow, value: rate, since, marks, nothing: "No delivery yet." }),
+    el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: late,
+      value: duration, unit: duration, log: true, since, marks, nothing: "No delivery yet." }),
+    el(Chart, { title: "Pending", series: [["messages", "three", ""]], data: held, value: count, since, marks,
+      nothing: "No message was pending." }),
+    el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: due, bars: true, value: count, open, extra,
+      errors, since: note, nothing: "No message is due." }),
   ];
 }
 
@@ -170,18 +172,9 @@ function instances(s) {
     columns: [
       { name: "Instance", sort: (i) => i.name,
         cell: (i) => el("span", { class: "wide" }, i.name, i.self && el("span", { class: "sub" }, "this one")) },
-      { name: "State", cell: stateOf, sort: (i) => i.ready },
-      { name: "Version", cell: (i) => (i.version ? i.version + (formats.size > 1 ? ` (format ${i.format})` : "")
-        : "older") },
-      { name: "Started", kind: "tight", cell: (i) => timeCell(i.started) },
-      { name: "Lanes", kind: "n", cell: (i) => count(i.lanes), sort: (i) => i.lanes },
-      { name: "Pending", kind: "n", cell: (i) => count(i.pending), sort: (i) => i.pending },
-      { name: "Delivered", kind: "n", sort: (i) => i.delivered_per_second ?? -1,
-        cell: (i) => perSecond(i.delivered_per_second) },
-      { name: "Refused", kind: "n", sort: (i) => i.refused_per_second ?? -1,
-        cell: (i) => perSecond(i.refused_per_second) },
-      { name: "Oldest overdue", kind: "n", sort: (i) => i.oldest_seconds,
-        cell: (i) => (i.oldest_seconds > 0 ? duration(i.oldest_seconds) : "–") },
+      { name: "State", cell: stateOf, sort: (i) => (i.active ? 0 : i.ready ? 1 : 2) },
+      { name: "Version", cell: (i) => (i.version || "–") + (formats.size > 1 ? ` (format ${i.format})` : "") },
+      { name: "Started", kind: "tight", cell: (i) => timeCell(i.started), sort: (i) => i.started },
     ],
   });
 }
@@ -189,5 +182,6 @@ function instances(s) {
 function stateOf(i) {
   if (i.unproven) return el("span", { class: "bad" }, "unproven: report not authenticated");
   if (i.draining) return el("span", { class: "warn" }, "draining");
-  return i.ready ? "ready" : el("span", { class: "warn" }, "starting");
+  if (i.active) return el("span", { class: "good" }, "active: works all lanes");
+  return i.ready ? "stands by" : el("span", { class: "warn" }, "starting");
 }

@@ -15,7 +15,8 @@ export function publish(_, { redraw }) {
     stop() {},
     tree: () => [
       el("h1", { tabindex: "-1" }, "Publish a delay"),
-      el("p", { class: "quiet" }, "Any client that can publish to JetStream can publish a delayed message. This page publishes nothing."),
+      el("p", { class: "quiet" }, "Any client that can publish to JetStream can publish a delayed message. This page "
+        + "publishes nothing."),
       el("form", {
         class: "search", onsubmit: (e) => e.preventDefault(), oninput: (e) => {
           Object.assign(input, Object.fromEntries(new FormData(e.currentTarget)));
@@ -35,8 +36,8 @@ function lines(commands, target, when, body) {
   if (problem) return el("p", { class: "bad", role: "alert" }, problem);
   const way = isTime(when) ? "at" : "in", subject = `${commands.prefix}${way}.${when}.${target}`;
   const own = { language: "Shell", line: `delaybroker pub '${inShell(target)}' '${inShell(body)}' --${way} ${when}` };
-  const others = commands.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject).replace("BODY",
-    () => escaped(l, body)) }));
+  const others = commands.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject)
+    .replace("BODY", () => escapes[l.language]?.(body) ?? body) }));
   return [el("p", {}, "Publish to ", el("code", { class: "wide" }, subject)),
     [own, ...others].map((l) => el("div", { class: "line", key: l.language }, el("b", {}, l.language),
       el("code", {}, l.line), copy(l.line)))];
@@ -44,22 +45,17 @@ function lines(commands, target, when, body) {
 
 const inShell = (text) => text.replaceAll("'", "'\\''");
 
-// Escapes the body for the quotes of a language.
-function escaped(l, body) {
-  switch (l.language) {
-    case "NATS CLI": return inShell(body);
-    case "JavaScript": case "Python": return body.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n",
-      "\\n");
-    case "Go": return body.replaceAll("`", "` + \"`\" + `");
-    default: return body;
-  }
-}
+// Escapes a body for the quotes of a language.
+const inQuotes = (body) => body.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n", "\\n");
+const escapes = { "NATS CLI": inShell, JavaScript: inQuotes, Python: inQuotes,
+  Go: (body) => body.replaceAll("`", "` + \"`\" + `") };
 
 function check(target, when) {
-  if (!/^[^\s.*>]+(\.[^\s.*>]+)*$/.test(target)) return "The target is invalid: want tokens separated by dots, without wildcards.";
-  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)$/.test(when)) return "";
-  if (!/^(\d+(ms|s|m|h|d|w))+$/.test(when)) return "The time is invalid: want a duration such as 1h30m, or a time with a zone such as 2026-12-24T18:00:00Z.";
-  return "";
+  if (!/^[^\s.*>]+(\.[^\s.*>]+)*$/.test(target)) {
+    return "The target is invalid: want tokens separated by dots, without wildcards.";
+  }
+  return /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)|(\d+(ms|s|m|h|d|w))+)$/.test(when) ? ""
+    : "The time is invalid: want a duration such as 1h30m, or a time with a zone such as 2026-12-24T18:00:00Z.";
 }
 
 const isTime = (when) => /^\d{4}/.test(when);

@@ -35,22 +35,18 @@ class Table extends Component {
     if (!c.sort) return el("th", { scope: "col", class: c.kind }, c.name);
     const sorted = by === c.name ? (down ? "descending" : "ascending") : null;
     return el("th", { scope: "col", class: c.kind, "aria-sort": sorted },
-      el("button", { type: "button", class: "sort", onclick: () => this.sortBy(c.name) }, c.name,
-        el("span", { "aria-hidden": "true" }, sorted === "descending" ? " ▾" : sorted ? " ▴" : "")));
+      el("button", { type: "button", class: "sort", title: "Sort the rows of this page",
+        onclick: () => this.sortBy(c.name) }, c.name,
+      el("span", { "aria-hidden": "true" }, sorted === "descending" ? " ▾" : sorted ? " ▴" : "")));
   }
 
-  render({ columns, rows, id, label, nothing, bulk }, { by, chosen }) {
+  render({ columns, rows, id, label, nothing, bulk }, { chosen }) {
     if (rows.length === 0) return el("div", { class: "sheet" }, el("p", { class: "none" }, nothing));
-    const picked = rows.filter((r) => chosen.has(id(r))), sortable = columns.filter((c) => c.sort);
+    const picked = rows.filter((r) => chosen.has(id(r)));
     const all = picked.length === rows.length;
     return el("div", {},
-      el("div", { class: "tools" },
-        bulk && el("label", { class: "check narrow" }, el("input",
-          { type: "checkbox", checked: all, onchange: () => this.choose(rows.map(id), !all) }), "Select all"),
-        sortable.length > 1 && el("label", { class: "check narrow" }, "Sort by ",
-          el("select", { onchange: (e) => this.setState({ by: e.target.value, down: false }) },
-            el("option", { value: "" }, "unsorted"), sortable.map((c) =>
-              el("option", { value: c.name, selected: by === c.name }, c.name))))),
+      bulk && el("label", { class: "check narrow" }, el("input",
+        { type: "checkbox", checked: all, onchange: () => this.choose(rows.map(id), !all) }), "Select all"),
       bulk && picked.length > 0 && el("div", { class: "bulk", role: "group",
         "aria-label": "Actions for the selection" },
         el("b", { role: "status" }, counted(picked.length, "row") + " selected"), bulk(picked),

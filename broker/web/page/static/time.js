@@ -2,7 +2,7 @@
 // in "in 5m", with the short time beside it.
 
 import { el } from "./dom.js";
-import { duration } from "./format.js";
+import { duration, grouped } from "./format.js";
 
 const storageKey = "delaybroker-zone";
 let utc = localStorage.getItem(storageKey) === "UTC";
@@ -28,7 +28,7 @@ const padded = (n) => String(Math.abs(n)).padStart(2, "0");
 function partsOf(at) {
   const shift = utc ? 0 : -at.getTimezoneOffset(); // minutes
   const there = new Date(at.getTime() + shift * 60000).toISOString();
-  const zone = utc ? "UTC" : (shift < 0 ? "-" : "+") + padded(Math.trunc(shift / 60)) + ":" + padded(shift % 60);
+  const zone = shift === 0 ? "UTC" : (shift < 0 ? "-" : "+") + padded(Math.trunc(shift / 60)) + ":" + padded(shift % 60);
   return { day: there.slice(0, 10), clock: there.slice(11, 19), ms: there.slice(19, 23), zone };
 }
 
@@ -40,8 +40,11 @@ export function fullTime(value) {
   return `${p.day} ${p.clock}${p.ms === ".000" ? "" : p.ms} ${p.zone}`;
 }
 
-// Converts the times in a sentence of the broker to the chosen zone.
-export const inZone = (sentence) => sentence?.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, fullTime);
+// Converts the times in a text of the broker to the chosen zone.
+export const inZone = (text) => text?.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, fullTime);
+
+// A sentence of the broker, with times and counts as everywhere on the page.
+export const said = (sentence) => inZone(grouped(sentence));
 
 // A time of today without its date, or any other time with its date and without seconds: 12:04:10, or 11-24 03:00.
 export function shortTime(value) {
@@ -66,4 +69,5 @@ export function timeCell(value) {
 }
 
 // A time in a list of facts: the full time, with the relative time beside it.
-export const exactTime = (value) => value && el("time", { datetime: value }, `${fullTime(value)} (${relativeTime(value)})`);
+export const exactTime = (value) => value && el("time", { datetime: value },
+  `${fullTime(value)} (${relativeTime(value)})`);

@@ -9,25 +9,57 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- end }}
 
-{{- define "delaybroker.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile: {type: RuntimeDefault}
+{{- /* fullname is the name of all objects. A chart in which this one is a part may have objects with the release's name. */}}
+{{- define "delaybroker.fullname" -}}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride }}
+{{- else if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
 {{- end }}
 
-{{- define "delaybroker.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
+{{- /* text is a value as the broker reads it: a values file's 5000000 is a float, and its off is false. */}}
+{{- define "delaybroker.text" -}}
+{{- if kindIs "bool" . }}{{ ternary "on" "off" . }}
+{{- else if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}
+{{- else }}{{ . }}
+{{- end }}
+{{- end }}
+
+{{- /* taken has the settings that the chart sets, each with the value that changes it. */}}
+{{- define "delaybroker.taken" -}}
+NATS_URL: nats.url
+NATS_CREDS: nats.credsSecret
+NATS_CONTEXT: nats.contextsSecret
+DELAY_READ_CONTEXT: nats.contextsSecret
+DELAY_WRITE_CONTEXT: nats.contextsSecret
+DELAY_DELIVER_CONTEXT: nats.contextsSecret
+DELAY_HTTP_CONTEXT: nats.contextsSecret
+NATS_CA: nats.tlsSecret
+NATS_CERT: nats.tlsSecret
+NATS_KEY: nats.tlsSecret
+DELAY_LEVELS: levels
+DELAY_JOURNAL: journal
+DELAY_SECRET: secrets.existingSecret
+DELAY_HTTP_TOKEN: secrets.existingSecret
+DELAY_HTTP_ACTIONS: page.actions
+DELAY_HTTP_ADDR: networkPolicy, since it is always :8422
+GOMEMLIMIT: resources.memoryLimitMiB
+{{- if .Values.page.ingress.enabled }}
+DELAY_HTTP_HOSTS: page.ingress.host
+{{- end }}
+{{- if .Values.provision.job }}
+DELAY_PROVISION: provision.job
+{{- end }}
+{{- if eq .Values.kind "StatefulSet" }}
+DELAY_INSTANCE: kind
+{{- end }}
 {{- end }}
 
 {{- /* env has the settings that the brokers share with the job that creates their streams. */}}
 {{- define "delaybroker.env" -}}
 - {name: NATS_URL, value: {{ .Values.nats.url | quote }}}
-- {name: DELAY_LEVELS, value: {{ .Values.levels | quote }}}
-- {name: DELAY_JOURNAL, value: {{ .Values.journal | quote }}}
+- {name: DELAY_LEVELS, value: {{ include "delaybroker.text" .Values.levels | quote }}}
+- {name: DELAY_JOURNAL, value: {{ include "delaybroker.text" .Values.journal | quote }}}
 {{- if .Values.nats.tlsSecret }}
 - {name: NATS_CA, value: /etc/nats-tls/ca.crt}
 {{- if .Values.nats.mutualTLS }}
@@ -39,11 +71,12 @@ capabilities: {drop: [ALL]}
 - name: DELAY_SECRET
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.existingSecret }}, key: seal}}
 {{- end }}
+{{- $taken := include "delaybroker.taken" . | fromYaml }}
 {{- range $name, $value := .Values.settings }}
-{{- if has $name (list "DELAY_SECRET" "DELAY_HTTP_TOKEN") }}
-{{- fail (printf "settings.%s would be readable in the manifest: put it into a secret, and name that in the values" $name) }}
+{{- with get $taken $name }}
+{{- fail (printf "settings.%s: the chart sets it: change the value %s" $name .) }}
 {{- end }}
-- {name: {{ $name }}, value: {{ $value | quote }}}
+- {name: {{ $name }}, value: {{ include "delaybroker.text" $value | quote }}}
 {{- end }}
 {{- end }}
 

@@ -1,0 +1,84 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/test/natstest"
+)
+
+// TestUnansweredIsInDoubt: the answer to a request's entry is lost, and then the entry of another client is the last
+// one. No entry shows whether the request's entry was stored earlier, so the outcome is unknown. If the stream has
+// refused the request's entry, it was certainly not stored, so the outcome is a conflict.
+func TestUnansweredIsInDoubt(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		timers, js := newTimers(t, on)
+		for key, tt := range map[string]struct {
+			reply jsapi.Reply
+			want  timer.Outcome
+		}{
+			"lost":    {jsapi.Reply{Err: errors.New("no answer in time")}, timer.Unknown},
+			"refused": {jsapi.Reply{Ack: jsapi.Ack{Status: 400, Code: jsapi.CodeWrongLast}}, timer.Conflict},
+		} {
+			timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply { // stores another client's set in its place
+				other := &nats.Msg{Subject: m.Subject, Header: nats.Header{message.HeaderFor: {"2h"}}}
+				if _, err := js.PublishMsg(ctx, other); err != nil {
+					t.Error(err)
+				}
+				return tt.reply
+			}
+			got, err := timers.Do(t.Context(), Change{
+				Call: timer.Call{Verb: timer.Set, Conditional: true}, Key: key, Target: "orders.x",
+				Header: message.Header{message.HeaderFor: {"1h"}},
+			})
+			if err != nil || got.Outcome != tt.want {
+				t.Errorf("the answer is %s: got %+v, %v, want %s", key, got, err, tt.want)
+			}
+		}
+	})
+}
+
+// TestRefusedAfterDeposedLeader: a deposed leader refuses a cancel that its successor has stored, and the timer still
+// looks pending. If the stream refuses the next publish, the outcome is unknown.
+func TestRefusedAfterDeposedLeader(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		timers, js := newTimers(t, on)
+		subject := timers.Policy.Names.Timer("k", "orders.x")
+		set := &nats.Msg{Subject: subject, Header: nats.Header{message.HeaderFor: {"1h"}}}
+		if _, err := js.PublishMsg(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		stale := staleReader{Reader: timers.reader()}
+		var err error
+		if stale.last, err = stale.Reader.Last(t.Context(), subject); err != nil {
+			t.Fatal(err)
+		}
+		timers.Reader = stale
+		replies := []jsapi.Ack{{Code: jsapi.CodeWrongLast}, {Code: jsapi.CodeStorageFull}}
+		timers.Publish = func(ctx context.Context, m *nats.Msg) (r jsapi.Reply) {
+			if _, err := js.PublishMsg(ctx, m); err != nil && len(replies) == 2 {
+				t.Error(err)
+			}
+			r.Ack, replies = replies[0], replies[1:]
+			return r
+		}
+		got, err := timers.Do(t.Context(), Change{Call: timer.Call{Verb: timer.Cancel}, Key: "k", Target: "orders.x"})
+		if err != nil || got.Outcome != timer.Unknown || !got.InDoubt {
+			t.Errorf("got %+v, %v, want %s", got, err, timer.Unknown)
+		}
+	})
+}
+
+// staleReader returns the same last entry each time, as a deposed leader does.
+type staleReader struct {
+	Reader
+	last message.Incoming
+}
+
+func (s staleReader) Last(context.Context, string) (message.Incoming, error) { return s.last, nil }

@@ -1,0 +1,22 @@
+package change
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// newTimers returns the timers of a new stream on a server, and a client for tests to publish with.
+func newTimers(t *testing.T, s *natstest.Server) (*Timers, jetstream.JetStream) {
+	t.Helper()
+	names, err := message.NewNames(message.DefaultPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, js := s.TimersStream()
+	return &Timers{Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "$JS.API"}}, js
+}
