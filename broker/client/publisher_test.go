@@ -174,8 +174,7 @@ func TestCloseAfterFailures(t *testing.T) {
 
 // TestDisconnected: if the connection is lost before the answer, the publish fails with ErrUnanswered, before its
 // timeout.
-func TestDisconnected(t *testing.T) {
-	t.Parallel()
+func TestDisconnected(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, nc := newClient(t, s, client.Config{Timeout: time.Minute})
 		swallow(t, nc, "delay.>")

@@ -21,7 +21,9 @@ import (
 
 // refusals lists how many deliveries each target refuses. With three attempts, a message to shop.down becomes a dead
 // letter.
-var refusals = map[string]int{"shop.once": 1, "shop.often": 5, "shop.down": 3, "shop.late": 1, "shop.round": 1}
+var refusals = map[string]int{
+	"shop.once": 1, "shop.often": 5, "shop.down": 3, "shop.late": 1, "shop.round": 1, "shop.sick": 2,
+}
 
 // TestFakeRefusesLikeTheBroker: after Refuse, the fake delivers at the times of a real broker whose targets refuse as
 // often, and has the same dead letters.
@@ -63,8 +65,8 @@ func TestFakeRefusesLikeTheBroker(t *testing.T) {
 		refusedScenario(t, fake.Client(), want, func(d time.Duration) { fake.Advance(d) })
 		slices.Sort(got.arrivals) // the broker delivers the messages of one moment in any order
 		slices.Sort(want.arrivals)
-		checkSame(t, got.arrivals, want.arrivals, 6)
-		checkSame(t, got.receipts, want.receipts, 4)
+		checkSame(t, got.arrivals, want.arrivals, 7)
+		checkSame(t, got.receipts, want.receipts, 6)
 		var letters, fakeLetters []string
 		for _, a := range harness.WrapConn(t, nc).Arrivals("DELAY_DEAD") {
 			letters = append(letters, a.Header.Get("Delay-Error-Code")+" "+a.Header.Get("Delay-Error"))
@@ -72,7 +74,7 @@ func TestFakeRefusesLikeTheBroker(t *testing.T) {
 		for _, l := range fake.Letters() {
 			fakeLetters = append(fakeLetters, string(l.Code)+" "+l.Reason)
 		}
-		checkSame(t, letters, fakeLetters, 2)
+		checkSame(t, letters, fakeLetters, 4)
 	})
 }
 
@@ -95,12 +97,15 @@ func refusedScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Du
 	w.publishIn("shop.late", 5*time.Second, "late", request, client.Expires(time.Second/2))
 	w.publishIn("shop.round", 6*time.Second, "round", request, client.Key("k"), client.Every(6*time.Second),
 		client.Rounds(2))
-	state := func(name string) {
-		timer, err := c.Timer(context.Background(), "k", "shop.round")
+	// Two rounds of the series in a row become dead letters, and pause it.
+	w.publishIn("shop.sick", 7*time.Second, "sick", request, client.Key("sick"), client.Every(20*time.Second),
+		client.MaxAttempts(1), client.PauseAfter(2))
+	state := func(name, key, target string) {
+		timer, err := c.Timer(context.Background(), key, target)
 		d.receipts = append(d.receipts, d.line("%s: the timer is %s, %v", name, timer.State, kindsOf(err)))
 	}
 	pass(6*time.Second + time.Millisecond)
-	state("the first round is refused")
+	state("the first round is refused", "k", "shop.round")
 	// A timer with the key and the target of a refused one is another timer: the refused message stays.
 	for _, delay := range []time.Duration{time.Second, time.Hour} {
 		_, err := c.In(t.Context(), "shop.often", delay, []byte(delay.String()), request, client.Key("often"))
@@ -108,6 +113,12 @@ func refusedScenario(t *testing.T, c *client.Client, d *diary, pass func(time.Du
 		pass(2 * time.Second)
 	}
 	pass(3 * time.Minute)
-	state("the last round is delivered")
+	state("the last round is delivered", "k", "shop.round")
+	state("two dead letters", "sick", "shop.sick")
+	natstest.NoError(t, c.Resume(t.Context(), "sick", "shop.sick"))
+	pass(30 * time.Second)
+	state("resumed", "sick", "shop.sick")
+	_, err := c.CancelPending(t.Context(), "sick", "shop.sick")
+	natstest.NoError(t, err)
 	pass(2 * time.Hour)
 }

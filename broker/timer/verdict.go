@@ -153,7 +153,7 @@ func (a Call) decidePending(f State, doubt Doubt) (Next, Verdict) {
 			answer.Why = e.LastError // empty after a request to pause
 		}
 		return Reply, answer
-	case a.Verb != Cancel && a.wrote(e, g):
+	case a.Verb != Cancel && a.Verb != Fail && a.wrote(e, g): // a Fail may have paused the series: see below
 		return Reply, a.Success(g, e.Request.Due)
 	case a.Series > 0 && a.Series != e.Origin().Series:
 		return a.conflict(Verdict{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)

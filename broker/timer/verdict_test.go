@@ -90,6 +90,10 @@ func TestFailureIsCountedOnce(t *testing.T) {
 			Kind: kind, Pending: entry.Pending{Request: message.Request{}.WithOrigin(origin)},
 		}}
 	}
+	written := func(s State) State {
+		s.Entry.Token = "x"
+		return s
+	}
 	for name, tt := range map[string]struct {
 		found State
 		next  Next
@@ -101,6 +105,7 @@ func TestFailureIsCountedOnce(t *testing.T) {
 		"paused":         {pending(entry.Paused, series, 0), Reply, Paused},
 		"another series": {pending(entry.Set, 6, 0), Reply, Conflict},
 		"ended":          {State{NoEntry: true, LastSeq: 99}, Reply, NotFound},
+		"paused by this": {written(pending(entry.Paused, series, 7)), Reply, Paused}, // its acknowledgement was lost
 	} {
 		next, got := Decide(Call{Verb: Fail, Series: series, Round: 7, ID: "x"}, tt.found, Doubt{})
 		if next != tt.next || got.Outcome != tt.want {

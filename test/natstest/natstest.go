@@ -19,6 +19,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -81,12 +82,14 @@ func BubbleAt(t *testing.T, start time.Time, opts server.Options, f func(t *test
 	if opts.StoreDir == "" {
 		opts.StoreDir = Dir(t) // rule 3
 	}
+	parallel := isParallel(t)
 	DropTimers()
 	addBubbles(1)
 	defer addBubbles(-1)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(start))
 		s := RunWith(t, opts)
+		s.parallel = parallel
 		defer synctest.Wait()
 		f(t, s)
 	})
@@ -108,10 +111,19 @@ func SubtestWith(t *testing.T, name string, opts server.Options, f func(t *testi
 }
 
 // DropTimers empties nats.go's pool of timers. A reconnect takes a timer out of the pool and puts the timer back, and a
-// bubble that gets the timer of an earlier bubble panics. DropTimers does not help if bubbles run in parallel.
+// bubble that gets the timer of an earlier bubble panics. DropTimers does not help if bubbles run in parallel, so a
+// reconnect in a parallel test is an error: see Dial.
 func DropTimers() {
 	runtime.GC() // the contents of a sync.Pool survive one collection
 	runtime.GC()
+}
+
+// isParallel reports whether a test runs in parallel with others: Setenv panics in such tests. A test that isParallel
+// has found to run alone can no longer call t.Parallel.
+func isParallel(t *testing.T) (parallel bool) {
+	defer func() { parallel = recover() != nil }()
+	t.Setenv("NATSTEST_ALONE", "1")
+	return false
 }
 
 func Handle(t testing.TB, nc *nats.Conn, subject string, handler nats.MsgHandler) {
@@ -143,6 +155,8 @@ type Server struct {
 	t       testing.TB
 	opts    server.Options
 	current atomic.Pointer[server.Server]
+
+	parallel bool // other bubbles may run at the same time
 }
 
 // Run starts a server without a listener, with the data in dir. The server stops when the test ends.
@@ -222,16 +236,35 @@ func (s *Server) Reload(change func(*server.Options)) {
 // Server returns the running server, or nil.
 func (s *Server) Server() *server.Server { return s.current.Load() }
 
-// Dial connects to the running server. It makes a Server a nats.CustomDialer.
+// Dial connects to the running server. It makes a Server a nats.CustomDialer. A reconnect in a parallel test of fake time
+// fails the test, because the process would sometimes panic: see DropTimers.
 func (s *Server) Dial(string, string) (net.Conn, error) {
 	ns := s.current.Load()
 	if ns == nil {
 		return nil, net.ErrClosed
 	}
+	if s.parallel && isReconnect() {
+		s.t.Error("a connection was opened again in a parallel test of fake time; remove t.Parallel: see natstest.DropTimers")
+	}
 	if s.opts.DontListen {
 		return ns.InProcessConn()
 	}
 	return net.Dial("tcp", ns.Addr().String())
+}
+
+// isReconnect reports whether nats.go opens a connection again, from the stack of its caller.
+func isReconnect() bool {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "(*Conn).doReconnect") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // Connect returns a connection that reconnects after a restart of the server. The connection is closed when the test

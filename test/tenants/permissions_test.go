@@ -68,12 +68,10 @@ const accountsReply = "_R_.>"
 
 // TestEveryGrantIsNeeded removes each line from the permissions in turn. Each removal either makes the scene of the
 // role fail, or allows the role a publish that it must not make. The test of the operator is in cmd/delaybroker.
-func TestEveryGrantIsNeeded(t *testing.T) {
+func TestEveryGrantIsNeeded(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.SkipShort(t)
-	t.Parallel()
 	for _, r := range roles {
 		t.Run(r.user, func(t *testing.T) {
-			t.Parallel()
 			if err := r.try(t); err != nil {
 				t.Errorf("with all lines: %v", err)
 			}

@@ -65,6 +65,9 @@ func (s store) execute(ctx context.Context, c change.Change, body []byte) (answe
 			return answer, change.Refusef(change.CodeBadRequest, "%v", err)
 		}
 	}
-	timers := change.Timers{Policy: s.policy, Reader: reader(s), Publish: s.publishEntry}
-	return timers.Do(ctx, c)
+	return s.changes().Do(ctx, c)
+}
+
+func (s store) changes() *change.Timers {
+	return &change.Timers{Policy: s.policy, Reader: reader(s), Publish: s.publishEntry}
 }

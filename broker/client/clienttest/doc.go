@@ -13,6 +13,6 @@
 // The fake differs from a broker in these points. It delivers each message exactly once, and exactly at its due
 // time. If a message is already due when it is stored, the next Advance delivers it, even Advance(0). A target
 // refuses a message only after [Fake.Refuse], and there are no crashes and no rates. Of the bounds of streams, the
-// fake has only the message size. The fake does not pause a series after dead letters ([client.PauseAfter]). It stores
-// fewer messages for a timer than a broker, so generations have other numbers.
+// fake has only the message size. The fake stores fewer messages for a timer than a broker, so generations have other
+// numbers.
 package clienttest

@@ -1,9 +1,12 @@
 package clienttest
 
 import (
+	"context"
 	"time"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
 )
 
@@ -44,10 +47,27 @@ func (f *Fake) retry(r Publication, reason string) entry.Outcome {
 	next := f.now.Add(retryWaits[min(attempts, len(retryWaits))-1])
 	if problem := r.parsed.AfterRefusal(attempts, limit, next, reason); problem != nil {
 		f.letters = append(f.letters, Letter{Subject: r.Subject, Code: problem.Code, Reason: problem.Sentence})
+		f.countFailure(r, problem.Sentence)
 		return entry.Dead
 	}
 	r.parsed.Request = r.parsed.WithRefusal(f.now, next, reason)
 	r.Due = next
 	f.insert(r)
 	return entry.Retrying
+}
+
+// countFailure pauses the series of a dead letter after client.PauseAfter letters in a row. It releases the lock
+// meanwhile.
+func (f *Fake) countFailure(r Publication, reason string) {
+	origin := r.parsed.Origin()
+	if origin.PauseAfter == 0 {
+		return
+	}
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	addr := f.policy.Names.Parse(r.Subject)
+	_, _ = store{f}.changes().Do(context.Background(), change.Change{ // the series may have ended
+		Call: timer.Call{Verb: timer.Fail, Series: origin.Series, Round: origin.Round},
+		Key:  addr.Token, Target: addr.Target, Reason: reason,
+	})
 }
