@@ -236,8 +236,8 @@ func (s *Server) Reload(change func(*server.Options)) {
 // Server returns the running server, or nil.
 func (s *Server) Server() *server.Server { return s.current.Load() }
 
-// Dial connects to the running server. It makes a Server a nats.CustomDialer. A reconnect in a parallel test of fake time
-// fails the test, because the process would sometimes panic: see DropTimers.
+// Dial connects to the running server. It makes a Server a nats.CustomDialer. A reconnect in a parallel test of fake
+// time fails the test, because the process would sometimes panic: see DropTimers.
 func (s *Server) Dial(string, string) (net.Conn, error) {
 	ns := s.current.Load()
 	if ns == nil {
