@@ -23,8 +23,7 @@ import (
 // TestResumedThroughOutage: the server is away for eleven seconds while five resumed pauses drain. The turn of the
 // first one ends meanwhile, and its last commit fails. Afterwards all of them drain to the end, and their targets get
 // later messages, also after another instance has started and stopped.
-func TestResumedThroughOutage(t *testing.T) {
-	t.Parallel()
+func TestResumedThroughOutage(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
 		cfg := broker.Config{Log: slog.New(log), Leaser: harness.Together, Deliver: deliver.Modes{
