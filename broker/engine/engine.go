@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,7 +117,8 @@ func (e *Engine) Probe() {
 	}
 }
 
-// Lanes returns the states of all lanes. It waits for no loop, and sends no request.
+// Lanes returns the states of all lanes, in the order of streams.CompareLanes. It waits for no loop, and sends no
+// request.
 func (e *Engine) Lanes() []stats.LaneStatus {
 	var lanes []stats.LaneStatus
 	now, active := time.Now(), e.Leaser.Active()
@@ -141,7 +141,6 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 		l.Unworked = e.watch.unworked(l.Stream, now)
 		lanes = append(lanes, l)
 	}
-	slices.SortFunc(lanes, stats.CompareLanes)
 	return lanes
 }
 

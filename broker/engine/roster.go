@@ -13,21 +13,20 @@ import (
 type roster struct {
 	mu      sync.Mutex // guards the fields below
 	workers []*worker
-	counts  []*stats.LaneCounts // one element for each lane for which countOf was called
+	counts  []*stats.LaneCounts // of each lane for which countOf was called, in the order of streams.CompareLanes
 }
 
 // countOf returns the counts of a lane. It creates them at the first call for the lane.
 func (r *roster) countOf(l streams.Spec) *stats.LaneCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range r.counts {
-		if c.Spec.Stream == l.Stream {
-			return c
-		}
+	at, found := slices.BinarySearchFunc(r.counts, l, func(c *stats.LaneCounts, l streams.Spec) int {
+		return streams.CompareLanes(c.Spec, l)
+	})
+	if !found {
+		r.counts = slices.Insert(r.counts, at, &stats.LaneCounts{Spec: l})
 	}
-	c := &stats.LaneCounts{Spec: l}
-	r.counts = append(r.counts, c)
-	return c
+	return r.counts[at]
 }
 
 func (r *roster) allCounts() []*stats.LaneCounts {

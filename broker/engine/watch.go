@@ -94,6 +94,11 @@ func (e *Engine) ping(ctx context.Context) (alive map[string]bool) {
 	var asking sync.WaitGroup
 	ask := func(stream string, ping chan struct{}, ended <-chan struct{}) {
 		alive[stream] = true
+		select {
+		case ping <- struct{}{}: // the loop sleeps
+			return
+		default:
+		}
 		asking.Go(func() { // concurrently: one blocked loop must not use up the time for the others
 			select {
 			case ping <- struct{}{}:

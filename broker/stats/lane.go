@@ -77,13 +77,6 @@ func (l LaneStatus) Late() bool {
 	return l.Overdue >= MaxOverdue && !streams.Kind(l.Kind).WaitsForTarget()
 }
 
-// CompareLanes compares lanes by the order in which messages pass through them: see streams.CompareLanes.
-func CompareLanes(a, b LaneStatus) int { return streams.CompareLanes(a.spec(), b.spec()) }
-
-func (l LaneStatus) spec() streams.Spec {
-	return streams.Spec{Kind: streams.Kind(l.Kind), Delay: l.Delay, Stream: l.Stream}
-}
-
 // MarshalJSON encodes durations in seconds.
 func (l LaneStatus) MarshalJSON() ([]byte, error) {
 	type plain LaneStatus // a type without the method MarshalJSON, which would call itself
