@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,44 +106,6 @@ func formatNotice(users map[string][]string) string {
 		fmt.Fprintf(&b, "\n%s\n\n%s", strings.Repeat("-", 79), section)
 	}
 	return b.String()
-}
-
-// TestModulePathCanChange: a copy with another module path builds, after one replacement in all files.
-func TestModulePathCanChange(t *testing.T) {
-	natstest.SkipShort(t)
-	t.Parallel()
-	const path = "example.org/team/delaybroker"
-	dir, imported := t.TempDir(), regexp.MustCompile(`"delaybroker/`)
-	err := filepath.WalkDir(root, func(from string, d fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(root, from)
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			if name == "test" || name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "delay-data" {
-				return filepath.SkipDir
-			}
-			return os.MkdirAll(filepath.Join(dir, name), 0o700)
-		case !d.Type().IsRegular() || strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		text, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		if strings.HasSuffix(name, ".go") {
-			text = imported.ReplaceAll(text, []byte(`"`+path+`/`))
-		} else if name == "go.mod" {
-			text = bytes.Replace(text, []byte("module delaybroker\n"), []byte("module "+path+"\n"), 1)
-		}
-		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
-	})
-	natstest.NoError(t, err)
-	build := exec.Command("go", "build", "-mod=mod", "-o", filepath.Join(dir, "program"), "./cmd/delaybroker")
-	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
 }
 
 // TestRelease checks the release that .ci/run builds with release/build: the package installs into a directory, its

@@ -59,10 +59,11 @@ func TestSecretIsChanged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.ScheduleConfig(t)
+		cfg.Ladder = harness.Ladder(t, "1s 10s 1m 10m")
 		b := harness.StartBroker(t, s, withSecrets(cfg, secretA))
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		c.SetSecrets(secretA)
-		const day = 4 * time.Hour // longer than all levels
+		const day = 40 * time.Minute // longer than all levels
 		start, in := time.Now(), make(map[string]*harness.Inbox)
 		for _, target := range []string{"daily", "moved", "paused", "once", "rare", "plain"} {
 			in[target] = c.Subscribe("orders." + target)
@@ -70,20 +71,20 @@ func TestSecretIsChanged(t *testing.T) {
 		parked, news := c.Subscribe("mail.>"), c.Subscribe("news.>")
 		series := make(map[string]uint64)
 		for _, key := range []string{"daily", "moved", "paused"} {
-			series[key] = c.Publish("delaytimer.k.orders."+key, key, "Delay-Every", "4h",
+			series[key] = c.Publish("delaytimer.k.orders."+key, key, "Delay-Every", "40m",
 				"Delay-Missed-Rounds", "skip").Sequence
 		}
 		of := func(verb timer.Verb, key string) timer.Verdict {
 			w := harness.NewChange(verb, "k", 0)
 			if w.Target = "orders." + key; verb == timer.Move {
-				w.For = "5h"
+				w.For = "50m"
 			}
 			a := c.Do(w)
 			return timer.Verdict{Outcome: a.Outcome, Generation: a.Generation, Due: a.Due}
 		}
-		c.Schedule("schedules.orders.once", "orders.once", harness.AtExpression(start.Add(400*time.Minute)), "once")
-		c.Schedule("schedules.orders.rare", "orders.rare", "@every 12h", "rare")
-		c.Publish("delayin.200m.orders.plain", "plain")
+		c.Schedule("schedules.orders.once", "orders.once", harness.AtExpression(start.Add(70*time.Minute)), "once")
+		c.Schedule("schedules.orders.rare", "orders.rare", "@every 2h", "rare")
+		c.Publish("delayin.35m.orders.plain", "plain")
 		time.Sleep(time.Second)
 		moved, pausedAs := of(timer.Move, "moved"), of(timer.Pause, "paused")
 		operator := operatorWith(t, s, secretA)
@@ -97,12 +98,12 @@ func TestSecretIsChanged(t *testing.T) {
 			t.Errorf("the pauses, read without the secret of the list: %v, want %v", err, inspect.ErrUnopened)
 		}
 		c.Publish("delay.1s.mail.x", "parked")
-		time.Sleep(day + 10*time.Minute) // the broker has sealed the second round of daily
+		time.Sleep(day + 2*time.Minute) // the broker has sealed the second round of daily
 		change := func(secrets ...string) {
 			t.Helper()
 			b.Stop()
 			b = harness.StartBroker(t, s, withSecrets(cfg, secrets...))
-			time.Sleep(2 * time.Minute)
+			time.Sleep(time.Minute)
 		}
 		change(secretA, secretB)
 		if now := of(timer.Get, "moved"); now != (timer.Verdict{
@@ -127,7 +128,7 @@ func TestSecretIsChanged(t *testing.T) {
 			t.Errorf("doctor says %s", findings)
 		}
 		harness.MustResume(t, operator, "mail.>") // waiting messages keep their old seal
-		time.Sleep(2 * time.Hour)                 // then hopping messages are in their next level
+		time.Sleep(20 * time.Minute)              // then hopping messages are in their next level
 		if findings := sealFindings(t, operator); !strings.Contains(findings, "ok: key 2 (") ||
 			!strings.Contains(findings, ") seals nothing: if it is new, put it first in DELAY_SECRET (step 2") {
 			t.Errorf("doctor says %s", findings)
@@ -143,7 +144,7 @@ func TestSecretIsChanged(t *testing.T) {
 		if resumed.Outcome != timer.Pending {
 			t.Errorf("with only the new secret, the resume of the paused series returns %+v", resumed)
 		}
-		time.Sleep(time.Until(start.Add(4*day + 40*time.Minute)))
+		time.Sleep(time.Until(start.Add(4*day + 7*time.Minute)))
 		synctest.Wait()
 		if got := harness.Bodies(parked.Arrivals()) + " " + harness.Bodies(news.Arrivals()); got != "parked news" {
 			t.Errorf("%q arrived for the paused targets", got)
@@ -152,8 +153,8 @@ func TestSecretIsChanged(t *testing.T) {
 		rounds := append([]time.Duration{moved.Due.Sub(start)}, harness.RoundTimes(2*day, day, 3)...)
 		in["moved"].CheckRounds(t, series["moved"], start, rounds...)
 		in["paused"].CheckRounds(t, series["paused"], start, harness.RoundTimes(2*day, day, 3)...)
-		for name, after := range map[string]time.Duration{"once": 400 * time.Minute, "rare": 12 * time.Hour,
-			"plain": 200 * time.Minute} {
+		for name, after := range map[string]time.Duration{"once": 70 * time.Minute, "rare": 2 * time.Hour,
+			"plain": 35 * time.Minute} {
 			if all := in[name].Arrivals(); len(all) != 1 || all[0].Body != name ||
 				all[0].At.Sub(start).Round(time.Second) != after {
 				t.Errorf("%s arrived as %+v, want once after %s", name, all, after)
