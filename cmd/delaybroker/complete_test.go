@@ -24,6 +24,7 @@ func TestMisspelt(t *testing.T) {
 		"levels --jsn":                     "unknown flag: --jsn (--json?)",
 		"dead ls --taget x":                "unknown flag: --taget (--target?)",
 		"pub x y --cron @daily":            "a recurring timer is set by delaybroker schedules add",
+		"pub x y --every 1h":               "a recurring timer is set by delaybroker schedules add",
 		"dead ls --nothing-of-this-sort 1": "see delaybroker dead ls --help",
 	} {
 		_, _, err := runCommand(t, "", strings.Fields(args)...)

@@ -82,7 +82,7 @@ func TestCommandLine(t *testing.T) {
 		{"serve --help", 0, "DELAY_HTTP_ADDR", ""},
 		{"serve -h", 0, "NATS_URL", ""},
 		{"version", 0, "nats-server v2.", ""},
-		{"sevre", 2, "", `unknown command "sevre" (serve?)`},
+		{"sevre", 2, "", `delaybroker: unknown command "sevre" (serve?)`},
 		{"frobnicate", 2, "", "see delaybroker --help"},
 		{"version --loud", 2, "", "unknown flag"},
 		{"completion bash", 0, "__start_delaybroker", ""},

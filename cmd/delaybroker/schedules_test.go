@@ -78,7 +78,9 @@ func TestSchedulesVerbs(t *testing.T) {
 	wantOutcome(t, o, 0, "pending", in("add pulse --every 15m --target reports.pulse")...)
 	o.must(in("add pulse --every 15m --target reports.other")...)
 	wantCommandError(t, 2, []string{"--target reports.other, or --target reports.pulse", "--target"}, in("rm pulse")...)
-	wantOutcome(t, o, 0, "cancelled", in("rm pulse reports.other")...) // the target as a word, as in timers rm
+	// The target may be a word, as in timers rm.
+	wantParts(t, o.must(in("show pulse reports.other")...), "reports.other", "every 15m")
+	wantOutcome(t, o, 0, "cancelled", in("rm pulse reports.other")...)
 	wantParts(t, o.must(in("show pulse --target reports.pulse")...), "reports.pulse", "every 15m")
 }
 
