@@ -130,6 +130,9 @@ func TestOperationsAreComplete(t *testing.T) {
 		if u.Act != nil && u.Plan != nil && (o.Label == "" || o.Done == "") || (u.Look == nil) == (u.Act == nil) {
 			t.Errorf("%s lacks its label or its function", o.Name)
 		}
+		if o.Loses && !o.Final {
+			t.Errorf("%s loses data, and the command does not ask before it acts", o.Name)
+		}
 		for _, a := range o.Actions {
 			if change, ok := Find(a.Operation); !ok || change.New(Bounds{}).Plan == nil {
 				t.Errorf("%s offers %s, which is no change", o.Name, a.Operation)

@@ -49,6 +49,12 @@ func TestPauseCommands(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.words, err, tt.says)
 		}
 	}
+	// A pattern that matches no pending message is probably a mistake.
+	if _, stderr, err := o.run("pause", "orders"); err != nil || !strings.Contains(stderr,
+		"no pending message has a target that matches orders: for all targets below it, the pattern is 'orders.>'") {
+		t.Errorf("pause orders: got %v and %q, want a warning", err, stderr)
+	}
+	o.must("resume", "orders")
 	if out := o.must("resume", "orders.>"); !strings.HasPrefix(out, "orders.> is resumed") {
 		t.Errorf("resume: %q", out)
 	}
