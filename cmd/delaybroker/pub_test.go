@@ -180,12 +180,15 @@ func TestPubInThePast(t *testing.T) {
 	}
 }
 
-// TestPubWithTTL: the server refuses a Nats-TTL, and the error names the header to use.
-func TestPubWithTTL(t *testing.T) {
+// TestPubIsRefused: the error has the reason of the stream once. If the server refuses a Nats-TTL, the error names the
+// header to use.
+func TestPubIsRefused(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	wantCommandError(t, 1, []string{"publish to delay.5s.orders.x: Nats-TTL is reserved for the server: use Delay-TTL"},
 		"pub", "orders.x", "body", "--level", "5s", "-H", "Nats-TTL: 1s")
+	wantCommandError(t, 1, []string{"publish to delay.5s.orders.x: wrong last sequence: 0 (10071)"},
+		"pub", "orders.x", "body", "--level", "5s", "-H", "Nats-Expected-Last-Sequence: 7")
 }
 
 func TestDeliveryTimeSubject(t *testing.T) {
