@@ -1,8 +1,11 @@
 package page
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +13,8 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -107,4 +112,52 @@ func TestDueWithin(t *testing.T) {
 			t.Errorf("after %v: got %d, want %d", ahead, got, want)
 		}
 	}
+}
+
+// TestFirstFrame: the pages of two instances have the same numbers and both instances from the first frame on. The dead
+// letters are those in their stream, not the sum of what the instances have counted.
+func TestFirstFrame(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.MemberConfig(t)
+		active, c := harness.Start(t, s, cfg)
+		standBy := harness.StartBroker(t, s, cfg)
+		for range 5 {
+			c.Publish("delay.10s.orders.x", "x")
+		}
+		for range 3 {
+			c.Publish("delayin.soon.orders.x", "x")
+		}
+		time.Sleep(time.Second)
+		for _, i := range []*harness.Instance{active, standBy} {
+			p := newPage(Access{})
+			p.cfg.Engine = i.Broker
+			p.cfg.Open = func(context.Context) (*inspect.Inspector, error) {
+				return inspect.Open(s.Connect(), cfg)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { p.Run(ctx) })
+			v := p.viewers.add()
+			for frame := range 3 {
+				var state []byte
+				for len(state) == 0 {
+					<-v.wake
+					state = v.take()["state"]
+				}
+				var o overview
+				natstest.NoError(t, json.Unmarshal(state[bytes.IndexByte(state, '{'):], &o))
+				n, dead := o.Numbers, uint64(3)
+				if n.DeadLetters != nil {
+					dead = *n.DeadLetters
+				}
+				if len(o.Instances) != 2 || !n.Known || n.Pending != 5 || dead != 3 || frame > 0 && n.DeadLetters == nil {
+					t.Errorf("frame %d: got %d instances, %d pending, %d dead letters in %s; want 2, 5 and 3", frame, len(o.Instances),
+						n.Pending, dead, state)
+				}
+			}
+			p.viewers.remove(v)
+			stop()
+			running.Wait()
+		}
+	})
 }
