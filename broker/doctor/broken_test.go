@@ -175,7 +175,7 @@ func TestDoctorOnTargets(t *testing.T) {
 			sc.publish(3, "later.5m.orders.x")
 			sc.cfg = cfg
 			sc.serve()
-		}}, "streams", Warn, `3 messages wait in 1 streams of prefix "later", such as LATER_5m`,
+		}}, "streams", Warn, `3 messages wait in 1 stream of prefix "later", such as LATER_5m`,
 			"run a broker with DELAY_PREFIX=later until they are empty"},
 	} {
 		d.play(t, d.judge)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
 )
@@ -77,7 +79,7 @@ func checkOwners(f Facts) []Finding {
 	if findings != nil {
 		return findings
 	}
-	detail := fmt.Sprintf("%d lanes, %d messages pending", lanes, f.lanes.Totals.Pending)
+	detail := fmt.Sprintf("%d lanes, %s pending", lanes, english.Plural(int(f.lanes.Totals.Pending), "message", ""))
 	if len(unknown) > 0 {
 		reason := "no instance answered"
 		if f.instances.Refusal != nil {

@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
@@ -41,5 +43,6 @@ func checkPauses(f Facts) []Finding {
 			waiting = l.Pending
 		}
 	}
-	return finding(Fine, "", "by an operator: %s; %d messages wait", text.ShortList(paused), waiting)
+	return finding(Fine, "", "by an operator: %s; %s", text.ShortList(paused),
+		english.Plural(int(waiting), "message waits", "messages wait"))
 }

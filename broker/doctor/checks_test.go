@@ -191,6 +191,9 @@ var checkCases = []struct {
 
 	{"the new secret after the old one", checkKeys, Facts{keys: []string{"OLD", "NEW"}}, Fine,
 		"key 2 (NEW) seals nothing: if it is new, put it first in DELAY_SECRET (step 2 of a rotation); if it is old, remove"},
+	{"one message with the old secret", checkKeys, Facts{keys: []string{"NEW", "OLD"},
+		sealCounts: []sealCount{{stream: "DELAY_6h", kind: streams.Level, byKey: map[string]uint64{"OLD": 1}}}}, Fine,
+		"it is the key of 1 message of DELAY_6h"},
 
 	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by at least 2 of 3 servers"},
 	{"current replicas", checkReplicas, clusterOf(0, 0, false), Fine, "the replicas of all 2 streams are current"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -17,8 +18,9 @@ type Stranded struct {
 }
 
 func (s Stranded) String() string {
-	return fmt.Sprintf("%d messages wait in %d streams of prefix %q, such as %s, and no broker reads them",
-		s.Messages, len(s.Streams), s.Prefix, s.Streams[0])
+	return fmt.Sprintf("%s in %s of prefix %q, such as %s, and no broker reads them",
+		english.Plural(int(s.Messages), "message waits", "messages wait"), english.Plural(len(s.Streams), "stream", ""),
+		s.Prefix, s.Streams[0])
 }
 
 // FindStranded finds stranded messages in all streams. It assumes that a running broker has a consumer on at least one

@@ -86,5 +86,5 @@ func (o *testServer) wantPauseShown() {
 		t.Errorf("where: got %+v", w)
 	}
 	findings := o.must("doctor", "--json", "--skip", "durability,memory,versions,storage,clock")
-	wantParts(t, findings, "by an operator: orders.> since", "1 messages wait")
+	wantParts(t, findings, "by an operator: orders.> since", "1 message waits", "1 message pending")
 }
