@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func TestPage(t *testing.T) {
 		"fleet":                  fleet,
 		"search for timers":      searchForTimers,
 		"rates of targets":       ratesOfTargets,
+		"other targets":          otherTargets,
 		"cancel a timer":         cancelTimer,
 		"schedules":              schedules,
 		"without a token":        withoutToken,
@@ -173,6 +175,25 @@ func ratesOfTargets(t *testing.T, browser context.Context, c *scene) {
 			b.until(`!document.querySelector("[aria-busy]")`)
 			time.Sleep(time.Second)
 		}
+	}
+}
+
+// otherTargets: the row of the targets that have no row of their own says so, and has no button that pauses them all.
+func otherTargets(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/", 1280, 900, "light")
+	b.run(chromedp.Evaluate(`{
+		const real = window.fetch, flow = (target) => ({ target, delivered: 1, refused: 0, recent: [] });
+		const answer = { time: new Date(), flows: ["orders.paid", "orders.>", "orders.paid.>", ">"].map(flow) };
+		window.fetch = (url, options) => (String(url).includes("api/targets")
+			? Promise.resolve(new Response(JSON.stringify(answer))) : real(url, options));
+	}`, nil))
+	b.view("#/targets")
+	b.until(`document.querySelectorAll("main tbody tr").length === 4`)
+	got := value[[]string](b, `[...document.querySelectorAll("main tbody tr")]
+		.map((r) => r.cells[0].textContent + (r.querySelector("button") ? ": " + r.querySelector("button").textContent : ""))`)
+	want := []string{"orders.paid: Pause", "orders.>others", "orders.paid.>: Pause", ">others"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got the rows %q, want %q", got, want)
 	}
 }
 
