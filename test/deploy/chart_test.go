@@ -1,10 +1,12 @@
 package deploy
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,10 +93,39 @@ func TestChartRefusals(t *testing.T) {
 		"kind: DaemonSet":                                     "kind",
 		"settings: {DELAY_RATE: [5]}":                         "DELAY_RATE",
 		"settings: {delay_rate: 5}":                           "delay_rate",
+		"settings: {DELAY_LEVEL: 1s}":                         "DELAY_LEVEL",
+		"natz: {url: x}":                                      "natz",
+		"replicas: zero":                                      "replicas",
+		"page: {actions: true}":                               "page.actions needs a token: set secrets.existingSecret",
 		"{page: {ingress: {enabled: true}}, levels: default}": "page.ingress.host",
 	} {
 		if out, err := helmTemplate(t, values); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v, %.200s; want an error with %q", values, err, out, want)
 		}
+	}
+}
+
+// TestChartKnowsSettings: the chart accepts each setting of the program below settings, and no other name that begins
+// like one.
+func TestChartKnowsSettings(t *testing.T) {
+	natstest.SkipShort(t)
+	t.Parallel()
+	var schema struct {
+		Properties struct {
+			Settings struct {
+				PropertyNames struct{ AnyOf []struct{ Enum []string } }
+			}
+		}
+	}
+	natstest.NoError(t, json.Unmarshal([]byte(read(t, "helm/values.schema.json")), &schema))
+	var want []string
+	for name := range settings(t) {
+		if strings.HasPrefix(name, "DELAY_") || strings.HasPrefix(name, "NATS_") {
+			want = append(want, name)
+		}
+	}
+	slices.Sort(want)
+	if got := schema.Properties.Settings.PropertyNames.AnyOf[0].Enum; !slices.Equal(got, want) {
+		t.Errorf("values.schema.json has the settings %q, want %q", got, want)
 	}
 }
