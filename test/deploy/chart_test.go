@@ -93,7 +93,7 @@ func TestChartRefusals(t *testing.T) {
 		"kind: DaemonSet":                                     "kind",
 		"settings: {DELAY_RATE: [5]}":                         "DELAY_RATE",
 		"settings: {delay_rate: 5}":                           "delay_rate",
-		"settings: {DELAY_LEVEL: 1s}":                         "DELAY_LEVEL",
+		"settings: {DELAY_LEVEL: 1s}":                         "invalid propertyName 'DELAY_LEVEL'",
 		"natz: {url: x}":                                      "natz",
 		"replicas: zero":                                      "replicas",
 		"page: {actions: true}":                               "page.actions needs a token: set secrets.existingSecret",
