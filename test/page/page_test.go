@@ -189,8 +189,8 @@ func otherTargets(t *testing.T, browser context.Context, c *scene) {
 	}`, nil))
 	b.view("#/targets")
 	b.until(`document.querySelectorAll("main tbody tr").length === 4`)
-	got := value[[]string](b, `[...document.querySelectorAll("main tbody tr")]
-		.map((r) => r.cells[0].textContent + (r.querySelector("button") ? ": " + r.querySelector("button").textContent : ""))`)
+	got := value[[]string](b, `[...document.querySelectorAll("main tbody tr")].map((r) =>
+		[r.cells[0], ...r.querySelectorAll("button")].map((e) => e.textContent).join(": "))`)
 	want := []string{"orders.paid: Pause", "orders.>others", "orders.paid.>: Pause", ">others"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got the rows %q, want %q", got, want)
