@@ -73,12 +73,12 @@ func TestPartSettings(t *testing.T) {
 	}
 	for url, want := range map[string][]string{
 		"": {
-			"DELAY_HTTP_ADDR=off", "DELAY_JS_DOMAIN=hub", "DELAY_LOG_FORMAT=json", "DELAY_MEMORY=64MiB",
-			"DELAY_PREFIX=bench-a", "NATS_CREDS=file", "NATS_URL=nats://elsewhere:4222",
+			"DELAY_HTTP_ADDR=off", "DELAY_INSTANCE=compare", "DELAY_JS_DOMAIN=hub", "DELAY_LOG_FORMAT=json",
+			"DELAY_MEMORY=64MiB", "DELAY_PREFIX=bench-a", "NATS_CREDS=file", "NATS_URL=nats://elsewhere:4222",
 		},
 		"nats://own:1": {
-			"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json", "DELAY_MEMORY=64MiB", "DELAY_PREFIX=bench-a",
-			"NATS_URL=nats://own:1",
+			"DELAY_HTTP_ADDR=off", "DELAY_INSTANCE=compare", "DELAY_LOG_FORMAT=json", "DELAY_MEMORY=64MiB",
+			"DELAY_PREFIX=bench-a", "NATS_URL=nats://own:1",
 		},
 	} {
 		got := benchParts{executable: "me", prefix: "bench-a", url: url}.command(bench.PartBroker).Env

@@ -48,6 +48,7 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 		}
 	}
 	cmd.Env = append(cmd.Env, "DELAY_PREFIX="+b.prefix, "DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json",
+		"DELAY_INSTANCE=compare", // by its name, a broker that starts after a kill is known as a new run of the killed one
 		binaryVariable+"="+b.binary)
 	if b.url != "" {
 		cmd.Env = append(cmd.Env, "NATS_URL="+b.url)
