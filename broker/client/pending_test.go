@@ -23,6 +23,7 @@ import (
 // TestFakeChangesLikeTheBroker runs one scenario with Cancelable, CancelPending, MovePending and Postpone on a real
 // broker and on the fake. All outcomes, states and arrivals are equal.
 func TestFakeChangesLikeTheBroker(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	checkFake(t, timersOn(t), changeScenario, (*diary).recordFiring, 25, 5)
 }

@@ -28,6 +28,7 @@ var refusals = map[string]int{
 // TestFakeRefusesLikeTheBroker: after Refuse, the fake delivers at the times of a real broker whose targets refuse as
 // often, and has the same dead letters.
 func TestFakeRefusesLikeTheBroker(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{

@@ -9,11 +9,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/client"
+	"delaybroker/test/natstest"
 )
 
 // TestFakeSeriesAreLikeTheBroker runs one scenario with recurring timers on a real broker and on the fake. All
 // outcomes, states and arrivals are equal, except the generations.
 func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	checkFake(t, timersOn(t), seriesScenario, (*diary).recordRound, 20, 14)
 }

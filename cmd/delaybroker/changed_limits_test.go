@@ -30,6 +30,7 @@ func readyCode(t *testing.T, r *program) int {
 // that delivers the message. The process lives, opens all links again, and delivers the others. When max_payload is
 // raised, the message is delivered, without a restart.
 func TestMaxPayloadIsLowered(t *testing.T) {
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -76,6 +77,7 @@ func TestMaxPayloadIsLowered(t *testing.T) {
 // TestSubscriptionsAreRefused: the account's limit of subscriptions is lowered below the need, and the server closes
 // the links. When the limit is raised, the broker delivers again, without a restart.
 func TestSubscriptionsAreRefused(t *testing.T) {
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -18,6 +18,7 @@ import (
 // If a tenant may not send the requests about its own timers to JetStream, the command asks a broker, and reports
 // that. The tenant can neither cancel nor list the timers of another tenant.
 func TestTenantUsesTimers(t *testing.T) {
+	natstest.SkipShort(t)
 	o := newServerWithUsers(t)
 	t.Setenv("DELAY_REPLY_PREFIXES", "_INBOX_orders")
 	t.Setenv("DELAY_PROVISION", "create")

@@ -141,6 +141,7 @@ func TestForecastOfFewSchedules(t *testing.T) {
 // TestBulkOnSchedules: a bulk request changes exactly the timers and schedules that its dry run counts. The dry run
 // also reports the changes that the broker would refuse.
 func TestBulkOnSchedules(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := startScene(t, s)

@@ -43,6 +43,7 @@ func expectHeader(sequence uint64) []string {
 // TestVerbsOnSchedules: a schedule that fires once can be read, moved, fired and cancelled by its name. Afterwards the
 // schedule's client gets the answers that the server gives after another client has replaced or ended a schedule.
 func TestVerbsOnSchedules(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
@@ -100,6 +101,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 // TestMovedScheduleIsNotItsID: after an operator has moved a schedule, a client's request with the first request's id
 // is not a duplicate.
 func TestMovedScheduleIsNotItsID(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")

@@ -168,6 +168,7 @@ func TestSecretIsChanged(t *testing.T) {
 // that no instance can open. The broker keeps these entries, and fires all other timers. When DELAY_SECRET has the
 // secret again, all timers fire.
 func TestUnknownSecretIsReported(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)

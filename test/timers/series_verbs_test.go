@@ -231,6 +231,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 
 // TestResumeWithoutPause: a resume of a series that is not paused changes nothing. A moved round keeps its time.
 func TestResumeWithoutPause(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := setHourly(t, s)

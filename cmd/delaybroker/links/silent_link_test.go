@@ -69,6 +69,7 @@ func (s *silentNetwork) copy(to, from net.Conn) {
 // TestSilentLink makes the link for deliveries silent while the broker works. The sockets fill up, and publishes block.
 // The broker soon closes that link. Meanwhile the lanes without deliveries continue.
 func TestSilentLink(t *testing.T) {
+	natstest.SkipShort(t)
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
