@@ -74,7 +74,7 @@ func TestIdleLaneHasOwner(t *testing.T) {
 		t.Errorf("got an idle lane without --all, or none with it:\n%s", out)
 	}
 	d := o.doctor()
-	d.want("lanes", "ok", "7 lanes, 6000 messages pending")
+	d.want("lanes", "ok", "7 lanes, 6,000 messages pending")
 	d.wantOnly("durability")
 	last := o.idOf("DELAY_5m", 6000).String()
 	if w := o.mustFind(last); !strings.HasPrefix(w.Answer, "waiting, due in 4m") {

@@ -106,7 +106,7 @@ func commandsWithoutFaults(probes string) []line {
 		{args: "levels", says: []string{"10000", "0 lanes unread", "later", "idle lanes; --all shows them"},
 			never: []string{"nobody", "RETRY"}},
 		{args: "levels --all", says: []string{"DELAY_RETRY_30s", "0 lanes unread"}, never: []string{"nobody"}},
-		{args: "doctor", says: []string{"10000 messages pending", "http://" + probes + "/readyz",
+		{args: "doctor", says: []string{"10,000 messages pending", "http://" + probes + "/readyz",
 			"the server accepted a trial message"}, never: []string{"critical", "nobody", "restart"}},
 		{args: "where DELAY_5m-10000", says: []string{"waiting, due in 4m", "t.t"}, never: []string{"nobody"}},
 		{args: "pub orders.x y --in 500d", code: 2, says: []string{"more than 366d ahead (DELAY_MAX_DELAY)"},
