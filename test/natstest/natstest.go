@@ -86,9 +86,15 @@ func BubbleAt(t *testing.T, start time.Time, opts server.Options, f func(t *test
 	DropTimers()
 	addBubbles(1)
 	defer addBubbles(-1)
+	var s *Server
+	defer func() {
+		if s != nil && s.reconnected.Load() {
+			DropTimers() // tests in real time use the pool, too
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(start))
-		s := RunWith(t, opts)
+		s = RunWith(t, opts)
 		s.parallel = parallel
 		defer synctest.Wait()
 		f(t, s)
@@ -156,7 +162,8 @@ type Server struct {
 	opts    server.Options
 	current atomic.Pointer[server.Server]
 
-	parallel bool // other bubbles may run at the same time
+	parallel    bool        // other bubbles may run at the same time
+	reconnected atomic.Bool // a connection was opened again
 }
 
 // Run starts a server without a listener, with the data in dir. The server stops when the test ends.
@@ -243,8 +250,11 @@ func (s *Server) Dial(string, string) (net.Conn, error) {
 	if ns == nil {
 		return nil, net.ErrClosed
 	}
-	if s.parallel && isReconnect() {
-		s.t.Error("a connection was opened again in a parallel test of fake time; remove t.Parallel: see natstest.DropTimers")
+	if isReconnect() {
+		s.reconnected.Store(true)
+		if s.parallel {
+			s.t.Error("a connection was opened again in a parallel test of fake time: remove t.Parallel, see DropTimers")
+		}
 	}
 	if s.opts.DontListen {
 		return ns.InProcessConn()
