@@ -50,6 +50,7 @@ type Attempt struct {
 	Subject     string
 	Generation  uint64        // the generation to change; zero for any
 	ReadTimeout time.Duration // the timeout of one read
+	Elected     bool          // read only after a leader has shown that a majority follows it
 
 	State timer.State // the state that the latest read returned
 	Doubt timer.Doubt // the publishes that the stream has not answered
@@ -137,6 +138,11 @@ func (a *Attempt) read(ctx context.Context, rules rules) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
 	defer cancel()
 	entries := a.Timers.Entries()
+	if a.Elected {
+		if _, err := entries.End(ctx); err != nil {
+			return err
+		}
+	}
 	a.State, err = entries.LastEntry(ctx, a.Subject, a.Generation)
 	generation := a.Generation
 	if a.mayBeStored {

@@ -75,6 +75,67 @@ func TestRefusedAfterDeposedLeader(t *testing.T) {
 	})
 }
 
+// TestResumeAfterDeposedLeader: a deposed leader that was suspended still shows a series as pending, which its successor
+// has paused. A resume waits for the successor, and resumes the series.
+func TestResumeAfterDeposedLeader(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		timers, js := newTimers(t, on)
+		timers.Policy.Keys = message.NewKeys([]string{"a secret of sixteen bytes"})
+		timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+			return timers.API.Publish(ctx, timers.Policy.Names.TimersStream(), m)
+		}
+		subject := timers.Policy.Names.Timer("k", "orders.x")
+		set := &nats.Msg{Subject: subject, Header: nats.Header{message.HeaderEvery: {"1h"}}}
+		if _, err := js.PublishMsg(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		elected := timers.reader()
+		pending, err := elected.Last(t.Context(), subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do := func(verb timer.Verb) timer.Outcome {
+			got, err := timers.Do(t.Context(), Change{Call: timer.Call{Verb: verb}, Key: "k", Target: "orders.x"})
+			if err != nil {
+				t.Error(err)
+			}
+			return got.Outcome
+		}
+		if got := do(timer.Pause); got != timer.Paused {
+			t.Fatalf("the pause returns %s", got)
+		}
+		timers.Reader = &suspendedLeader{Reader: elected, last: pending, elections: 2}
+		if got := do(timer.Resume); got != timer.Pending {
+			t.Errorf("the resume returns %s", got)
+		}
+		timers.Reader = elected
+		if got := do(timer.Get); got != timer.Pending {
+			t.Errorf("after the resume, the series is %s", got)
+		}
+	})
+}
+
+// suspendedLeader returns an old last entry until End was called several times. Until then, no majority follows it.
+type suspendedLeader struct {
+	Reader
+	last      message.Incoming
+	elections int
+}
+
+func (s *suspendedLeader) Last(ctx context.Context, subject string) (message.Incoming, error) {
+	if s.elections > 0 {
+		return s.last, nil
+	}
+	return s.Reader.Last(ctx, subject)
+}
+
+func (s *suspendedLeader) End(ctx context.Context) (End, error) {
+	end, err := s.Reader.End(ctx)
+	s.elections--
+	end.Quorate = s.elections <= 0
+	return end, err
+}
+
 // staleReader returns the same last entry each time, as a deposed leader does.
 type staleReader struct {
 	Reader

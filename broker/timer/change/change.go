@@ -190,6 +190,8 @@ func (t *Timers) attempt(c Change) *attempt {
 		Timers: t, Change: c, answer: unknownAnswer(c.Generation),
 		Attempt: Attempt{
 			Timers: t, Subject: t.Policy.Names.Timer(c.Key, c.Target), Generation: c.Generation, ReadTimeout: readTimeout,
+			// They have nothing to do if a series is what they want. A deposed leader may say so of one that has changed since.
+			Elected: c.Verb == timer.Pause || c.Verb == timer.Resume,
 		},
 	}
 }

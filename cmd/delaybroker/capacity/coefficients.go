@@ -42,14 +42,28 @@ const (
 	brokerFactor = 1.24
 )
 
+// firstPending and furtherPending are the bytes of a pending message in the memory of each server that has a copy: of the
+// first firstCount messages, and of each further one. They hold for up to some hundred targets; with 100,000 targets,
+// they were 340 and 134. Measured by go test -run '^$' -bench Pending -benchtime 1x -timeout 2h ./test/rivals
+var (
+	firstPending   = byReplicas{69, 285}
+	furtherPending = byReplicas{10, 38}
+)
+
+const firstCount = 1_000_000
+
+// pendingMemory returns the bytes of pending messages in the memory of each server that has a copy.
+func pendingMemory(messages float64, replicas int) float64 {
+	first := min(messages, firstCount)
+	return first*firstPending.of(replicas) + (messages-first)*furtherPending.of(replicas)
+}
+
 // maxWakeRate is the maximum rate, in messages a second, at which each message wakes the processes. Measured by
 // compare --rate 1000 --beside scheduler,pipeline
 const maxWakeRate = 1000
 
 // Bytes.
 const (
-	// serverPending is for a pending message in the server's memory. Measured by compare pending --for 10s
-	serverPending = 62
 	// serverSubject is for a subject in the server's memory, measured with a schedule of nats-server. A timer is one
 	// subject with one message, as a schedule is. Measured by compare pending --beside scheduler
 	serverSubject = 400
@@ -84,27 +98,28 @@ var (
 	// maxLane is for messages through one lane. Measured by compare --rate 200000 --for 2s --publishers 2
 	// --beside pipeline --rounds 2 and, with three replicas, by NATS_URL=… compare --rate 50000 --for 2s
 	// --publishers 2 --beside pipeline
-	maxLane = bound{53_000, 34_000}
+	maxLane = byReplicas{53_000, 34_000}
 
 	// maxTarget is for deliveries into one target's stream: the rate of the pipeline, the minimal broker of compare.
 	// Our broker's rate was 51,000 with one replica, which is 0.57 of the pipeline's, and 43,000 with three replicas,
 	// which is 0.89. Measured by compare burst --beside scheduler,pipeline --rounds 2 and, with three replicas,
 	// by NATS_URL=… compare burst --count 30000 --beside scheduler,pipeline
-	maxTarget = bound{89_000, 48_000}
+	maxTarget = byReplicas{89_000, 48_000}
 
 	// maxTimers is for timers. It is computed: the server executes the two deletes of a timer one after the other,
 	// which takes 60 µs in a profile of compare timers --beside scheduler. With replicas, the model reduces
 	// the throughput by the same factor as for a lane.
-	maxTimers = bound{16_000, 10_000}
+	maxTimers = byReplicas{16_000, 10_000}
 
 	// maxRounds is for rounds of series. With replicas, the model reduces the throughput by the same factor as for a
 	// lane. Measured by compare rounds --beside scheduler
-	maxRounds = bound{22_000, 14_000}
+	maxRounds = byReplicas{22_000, 14_000}
 )
 
-type bound struct{ single, replicated float64 }
+// byReplicas has the values for one replica and for several.
+type byReplicas struct{ single, replicated float64 }
 
-func (b bound) rate(replicas int) float64 {
+func (b byReplicas) of(replicas int) float64 {
 	if replicas > 1 {
 		return b.replicated
 	}

@@ -73,7 +73,7 @@ func NeedOf(l Load) Need {
 	n.Pending = messages + timers + l.Series
 	n.Disk = copies * (messages*(record+l.Bytes) + (timers+l.Series)*(storedEntry+l.Bytes+storedMarker))
 	deliveries, hops := l.Rate+l.Timers+rounds, l.Rate*(passes-1)+l.Timers*timerPasses+rounds*roundPasses
-	n.ServerMemory = copies * (messages*serverPending + (timers+l.Series)*(serverSubject+serverPending) +
+	n.ServerMemory = copies * (pendingMemory(n.Pending, l.Replicas) + (timers+l.Series)*serverSubject +
 		serverID*(deliveries*targetWindow.Seconds()+hops*laneWindow.Seconds()))
 	n.BrokerMemory = brokerBase + 2*brokerBuffer
 
@@ -89,7 +89,7 @@ func NeedOf(l Load) Need {
 		n.BrokerCPU = Cores{n.BrokerCPU.Work * brokerFactor, n.BrokerCPU.Wakes * brokerFactor}
 	}
 	n.Network = l.network(passes, timerPasses, roundPasses, rounds)
-	n.Round = l.Series / maxRounds.rate(l.Replicas)
+	n.Round = l.Series / maxRounds.of(l.Replicas)
 	n.Limits = l.limits(n, maxLaneRate(l, rounds, path, timerPath, roundPath), rounds)
 	return n
 }
@@ -133,11 +133,11 @@ func (l Load) limits(n Need, laneRate, rounds float64) (limits []Limit) {
 		}
 	}
 	const prefixes = "another fleet"
-	add("one lane", "msg/s", laneRate, maxLane.rate(l.Replicas), "other delays, or "+prefixes)
-	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.rate(l.Replicas),
+	add("one lane", "msg/s", laneRate, maxLane.of(l.Replicas), "other delays, or "+prefixes)
+	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.of(l.Replicas),
 		"targets in several streams")
 	timers := l.Timers + rounds
-	share := l.Timers/maxTimers.rate(l.Replicas) + rounds/maxRounds.rate(l.Replicas)
+	share := l.Timers/maxTimers.of(l.Replicas) + rounds/maxRounds.of(l.Replicas)
 	// Without timers and rounds, the bound is NaN, and add skips the load of zero.
 	add("one timer stream", "timers/s", timers, timers/share, prefixes)
 	add("memory of one server", "bytes", n.ServerMemory/servers, l.Server.Memory, "more servers, and "+prefixes)
