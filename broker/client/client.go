@@ -108,10 +108,10 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 	return r, nil
 }
 
-// withTimeout returns ctx or, if ctx has no deadline, a context with the client's timeout.
+// withTimeout returns a context that the caller can cancel, with the client's timeout if ctx has no deadline.
 func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
-		return ctx, func() {}
+		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, c.timeout)
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -236,6 +237,7 @@ type lossyStore struct {
 	lossCount    atomic.Int32 // number of acknowledgements to lose
 	skipsPublish bool         // the store does not publish a message whose acknowledgement is lost
 	onLoss       func()       // called after each lost acknowledgement
+	failure      error        // the result of a publish without acknowledgement; nats.ErrTimeout by default
 }
 
 func (l *lossyStore) PublishMsg(
@@ -252,7 +254,37 @@ func (l *lossyStore) PublishMsg(
 	if l.onLoss != nil {
 		l.onLoss()
 	}
-	return nil, nats.ErrTimeout
+	return nil, cmp.Or(l.failure, nats.ErrTimeout)
+}
+
+// TestRefusedCancelEnds: after a refused publish, a cancel returns the error, and publishes nothing more. So the error
+// is true: nothing is stored. A deadline of the context makes no difference.
+func TestRefusedCancelEnds(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, timersOn(t)).Stop()
+		_, nc := newClient(t, s, client.Config{})
+		l := &lossyStore{skipsPublish: true, failure: jetstream.ErrNoStreamResponse}
+		c := newClientOn(t, s.JetStream(nc), func(store client.Store) client.Store { l.Store = store; return l })
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for name, ctx := range map[string]context.Context{"no deadline": t.Context(), "a deadline": limited} {
+			r, err := c.In(t.Context(), "shop.x", time.Hour, nil, client.Cancelable())
+			natstest.NoError(t, err)
+			for verb, cancel := range map[string]func() (bool, error){
+				"Cancel":        func() (bool, error) { return r.Cancel(ctx) },
+				"CancelPending": func() (bool, error) { return c.CancelPending(ctx, r.Key, "shop.x") },
+			} {
+				l.lossCount.Store(1)
+				done, err := cancel()
+				wantError(t, err, client.ErrNoBroker)
+				now, timerErr := c.Timer(t.Context(), r.Key, "shop.x")
+				if done || now.State != client.StatePending || timerErr != nil {
+					t.Errorf("%s, %s: cancelled %t, then the timer is %s, %v", name, verb, done, now.State, timerErr)
+				}
+			}
+		}
+	})
 }
 
 // TestRefusedAfterDeposedLeader: a deposed leader refuses a cancel that its successor has stored, and the timer still
