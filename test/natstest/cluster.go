@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -17,6 +18,8 @@ import (
 type Cluster struct {
 	Servers []*server.Server
 	URL     string // the addresses of all servers
+
+	options []*server.Options
 }
 
 // RunCluster starts three servers, and waits until they have a leader. It calls options once for each server. The
@@ -24,7 +27,7 @@ type Cluster struct {
 func RunCluster(t testing.TB, options func() server.Options) Cluster {
 	t.Helper()
 	var routes, all []string
-	var servers []*server.Server
+	var c Cluster
 	for range 3 {
 		routes = append(routes, "nats://"+FreeAddress(t))
 	}
@@ -39,23 +42,42 @@ func RunCluster(t testing.TB, options func() server.Options) Cluster {
 			t.Fatal(err)
 		}
 		opts.Routes = server.RoutesFromStr(strings.Join(routes, ","))
-		s, err := server.NewServer(&opts)
-		NoError(t, err)
-		s.Start()
-		t.Cleanup(func() {
-			s.Shutdown()
-			s.WaitForShutdown()
-		})
-		if !s.ReadyForConnections(Timeout) {
-			t.Fatalf("the server does not listen after %v", Timeout)
-		}
-		servers, all = append(servers, s), append(all, s.ClientURL())
+		c.options, c.Servers = append(c.options, &opts), append(c.Servers, nil)
+		c.start(t, i)
+		opts.Port = c.Servers[i].Addr().(*net.TCPAddr).Port // of later starts
+		all = append(all, c.Servers[i].ClientURL())
 	}
 	leads := func(s *server.Server) bool {
-		return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(servers)
+		return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(c.Servers)
 	}
-	Await(t, "the cluster has a leader", func() bool { return slices.ContainsFunc(servers, leads) })
-	return Cluster{servers, strings.Join(all, ",")}
+	Await(t, "the cluster has a leader", func() bool { return slices.ContainsFunc(c.Servers, leads) })
+	c.URL = strings.Join(all, ",")
+	return c
+}
+
+// Restart stops a server, and starts it again after a time, with its address and its data.
+func (c Cluster) Restart(t testing.TB, i int, down time.Duration) {
+	t.Helper()
+	c.Servers[i].Shutdown()
+	c.Servers[i].WaitForShutdown()
+	time.Sleep(down)
+	c.start(t, i)
+}
+
+func (c Cluster) start(t testing.TB, i int) {
+	t.Helper()
+	opts := *c.options[i]
+	s, err := server.NewServer(&opts)
+	NoError(t, err)
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(Timeout) {
+		t.Fatalf("the server does not listen after %v", Timeout)
+	}
+	c.Servers[i] = s
 }
 
 // reserved has the ports that FreeAddressesOn has returned. Such a port looks free until its process listens.
