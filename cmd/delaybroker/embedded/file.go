@@ -86,6 +86,24 @@ func ReadFile(path string) (f File, problems []string) {
 	return f, problems
 }
 
+// readFile reads the configuration file, if there is one. The error has all problems of the file.
+func (c Config) readFile() (File, error) {
+	if c.File == "" {
+		return File{}, nil
+	}
+	f, problems := ReadFile(c.File)
+	if len(problems) > 0 {
+		return f, fmt.Errorf("DELAY_EMBEDDED_CONFIG %s: %s", c.File, strings.Join(problems, "; "))
+	}
+	return f, nil
+}
+
+// sameForClients reports whether two files require the same of clients, except for the names of users.
+func (f File) sameForClients(other File) bool {
+	return f.RequiresTLS == other.RequiresTLS && f.RequiresCertificate == other.RequiresCertificate &&
+		f.HasUsers == other.HasUsers && f.RequiresUser == other.RequiresUser
+}
+
 // collectKeys returns the keys of a file and of its sections, in lower case, since nats-server ignores their case. A
 // key of a section has the form "section.key". The keys of a section in a section are left out.
 func collectKeys(section map[string]any, prefix string) map[string]bool {

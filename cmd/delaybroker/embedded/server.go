@@ -34,6 +34,7 @@ var errStuck = fmt.Errorf("the embedded server does not stop within %s, probably
 // A Server is a running NATS server, with its lock on the directory.
 type Server struct {
 	config Config
+	file   File // the file of config at the start
 	log    *slog.Logger
 	disk   *disk
 	unlock func()
@@ -51,6 +52,9 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
 	}
+	if err := checkLayout(c.Dir); err != nil {
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w", c.Dir, err)
+	}
 	unlock, err := lockDir(c.Dir)
 	switch {
 	case errors.Is(err, ErrLocked):
@@ -63,11 +67,15 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.Dir, err)
 	}
 	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, stopWatch: func() {}}
-	err = e.disk.tryWrite()
-	if err != nil {
-		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s accepts no data; accepted messages are safe;"+
-			" free some space, and start again: %w", c.Dir, err)
-	} else {
+	e.file, err = c.readFile()
+	if err == nil {
+		err = e.disk.tryWrite()
+		if err != nil {
+			err = fmt.Errorf("DELAY_EMBEDDED_DIR %s accepts no data; accepted messages are safe;"+
+				" free some space, and start again: %w", c.Dir, err)
+		}
+	}
+	if err == nil {
 		err = e.start()
 	}
 	if err != nil {
@@ -89,8 +97,18 @@ func (e *Server) WatchDisk(fail func(error)) {
 	})
 }
 
-// Restart stops and starts the server, on the same port.
+// Restart stops and starts the server, on the same port. It returns an error if the configuration file is now invalid,
+// or requires other things of clients: the broker has read it only at its start. Otherwise a file without users would
+// open the server to everyone, without the warning of a start.
 func (e *Server) Restart() error {
+	file, err := e.config.readFile()
+	if err == nil && !file.sameForClients(e.file) {
+		err = fmt.Errorf("DELAY_EMBEDDED_CONFIG %s: its users or its TLS have changed, so the broker must start again",
+			e.config.File)
+	}
+	if err != nil {
+		return err
+	}
 	current := e.server.Load()
 	e.config.Port = current.Addr().(*net.TCPAddr).Port
 	if err := stop(current); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,126 @@ func TestDirNotWritable(t *testing.T) {
 	_, err := Start(Config{Host: "127.0.0.1", Dir: filepath.Join(file, "dir"), Sync: time.Second}, quiet)
 	if err == nil || !strings.Contains(err.Error(), "DELAY_EMBEDDED_DIR") {
 		t.Errorf("got %v, want an error that names DELAY_EMBEDDED_DIR", err)
+	}
+}
+
+// TestDirInsideStore: a broker whose directory is the store of another server, such as a directory "jetstream" that the
+// other one has made, does not start. nats-server would move the streams of the other server away.
+func TestDirInsideStore(t *testing.T) {
+	c := Config{Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}
+	s, err := Start(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storeOne(t, s, "kept")
+	inside := c
+	inside.Dir = filepath.Join(c.Dir, server.JetStreamStoreDir)
+	second, err := Start(inside, quiet)
+	if err == nil {
+		second.Stop()
+	}
+	if err == nil || !strings.Contains(err.Error(), "DELAY_EMBEDDED_DIR "+inside.Dir+": it has the streams of a server") {
+		t.Errorf("a server in the store of another: got %v, want an error that names DELAY_EMBEDDED_DIR", err)
+	}
+	s.Stop()
+	if s, err = Start(c, quiet); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	js, err := jetstream.New(connectTo(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stream, err := js.Stream(t.Context(), "KEPT"); err != nil || stream.CachedInfo().State.Msgs != 1 {
+		t.Errorf("the stream of the first server: %+v, %v; want one message", stream, err)
+	}
+}
+
+// TestLockFileRemoved: an operator who removes the lock file, to let a second broker start, cannot let two servers use
+// one store.
+func TestLockFileRemoved(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no process can remove the locked file")
+	}
+	c := Config{Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}
+	s, err := Start(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(c.Dir, lockFile)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Start(c, quiet)
+	if !errors.Is(err, ErrLocked) {
+		t.Errorf("a second server after the lock file was removed: got %v, want ErrLocked", err)
+	}
+	if err == nil {
+		second.Stop()
+	}
+	s.Stop()
+	if s, err = Start(c, quiet); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+}
+
+// TestRestartWithChangedFile: a restart because of a full disk does not adopt a file with a forbidden key, or what the
+// broker cannot follow, such as a file without users, which opens the server to everyone. It adopts other changes.
+func TestRestartWithChangedFile(t *testing.T) {
+	const users = "authorization { users: [ { user: a, password: b } ] }\n"
+	for text, want := range map[string]string{
+		users + "max_connections: 7\n": "",
+		"max_connections: 7\n":         "its users or its TLS have changed",
+		users + "no_auth_user: a\n":    "its users or its TLS have changed",
+		users + "port: 4223\n":         "DELAY_EMBEDDED_LISTEN sets the address",
+		"authorization {":              "Parse error",
+	} {
+		file := filepath.Join(t.TempDir(), "nats.conf")
+		write := func(text string) {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(users)
+		s, err := Start(Config{File: file, Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(text)
+		if err := s.Restart(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a restart with the file %q: got %v, want %q", text, err, want)
+		}
+		if nc, err := nats.Connect(s.URL()); err == nil {
+			nc.Close()
+			t.Errorf("after a restart with the file %q, a client needs no user", text)
+		}
+		s.Stop()
+	}
+}
+
+func connectTo(t *testing.T, s *Server) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// storeOne stores one message in a new stream.
+func storeOne(t *testing.T, s *Server, subject string) {
+	t.Helper()
+	js, err := jetstream.New(connectTo(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := jetstream.StreamConfig{Name: strings.ToUpper(subject), Subjects: []string{subject}}
+	if _, err := js.CreateStream(t.Context(), stream); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), subject, nil); err != nil {
+		t.Fatal(err)
 	}
 }
 
