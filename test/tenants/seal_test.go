@@ -47,6 +47,34 @@ func TestUnknownKeyIsReadAgain(t *testing.T) {
 	})
 }
 
+// TestEditedSecretStaysValid: an operator replaces the secret in the metadata of all streams. After a running broker has
+// read the new secret, it still opens the messages that are sealed with the earlier one, and warns.
+func TestEditedSecretStaysValid(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewCountingLog()
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), Log: slog.New(log)}
+		c := harness.StartBroker(t, s, cfg).NewClient()
+		in, operator := c.Subscribe("orders.>"), harness.Operator(t, s)
+		harness.MustPause(t, operator, "orders.paused")
+		c.Publish("delay.1s.orders.paused", "sealed before")
+		time.Sleep(10 * time.Second) // the sealed message is in DELAY_PAUSED now
+		const edited = "a secret of another cluster"
+		for info := range c.JS.ListStreams(context.Background()).Info() {
+			c.Reconfigure(info.Config.Name, func(cfg *jetstream.StreamConfig) { cfg.Metadata["delaybroker.secret"] = edited })
+		}
+		c.PublishSealed(message.NewKeys([]string{edited}), "delaysys.hop.1s.orders.x", "sealed afterwards", hopState(1)...)
+		time.Sleep(time.Minute)
+		harness.MustResume(t, operator, "orders.paused")
+		time.Sleep(time.Minute)
+		harness.CheckBodies(t, in.Arrivals(), "sealed afterwards sealed before")
+		c.CheckNoDead()
+		if log.CountPrefix("the streams no longer show a secret") == 0 {
+			t.Error("the broker does not warn of the edited secret")
+		}
+	})
+}
+
 // TestSecretSurvivesLossOfStream deletes one stream after the other. The broker still trusts sealed messages, and the
 // new stream has the same secret in its metadata.
 func TestSecretSurvivesLossOfStream(t *testing.T) {

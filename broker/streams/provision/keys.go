@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,13 +26,15 @@ type Keyring struct {
 	wg         sync.WaitGroup                                // running reads of these streams
 
 	mu          sync.Mutex // guards the fields below
-	secret      string     // for the metadata of a new stream
+	secrets     []string   // all secrets read so far; the first is for the metadata of a new stream
 	lastAttempt time.Time  // local time at which the last read began
 	lastRead    time.Time  // local time at which the last successful read began
 	reading     bool       // a read is running
 }
 
-// learn records the secrets of the streams. Configured secrets replace them.
+// learn records the secrets of the streams. Configured secrets replace them. A secret that was read before stays valid,
+// because pending messages may have its seals: the streams that keep it may have no leader now, or an operator may have
+// edited their metadata.
 func (k *Keyring) learn(found []streams.Spec) error {
 	if len(k.configured) > 0 {
 		return nil
@@ -43,10 +46,15 @@ func (k *Keyring) learn(found []streams.Spec) error {
 	if len(secrets) == 0 {
 		return nil
 	}
-	k.Policy.Keys.Replace(secrets)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.secret = secrets[0]
+	for _, known := range k.secrets {
+		if !slices.Contains(secrets, known) {
+			secrets = append(secrets, known)
+		}
+	}
+	k.secrets = secrets
+	k.Policy.Keys.Replace(secrets)
 	return nil
 }
 
@@ -54,7 +62,9 @@ func (k *Keyring) learn(found []streams.Spec) error {
 func (k *Keyring) mark(s streams.Spec) streams.Spec {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.Secret = k.secret
+	if len(k.secrets) > 0 {
+		s.Secret = k.secrets[0]
+	}
 	return s
 }
 
@@ -92,7 +102,13 @@ func (k *Keyring) readSecrets() {
 	if err == nil {
 		k.lastRead = began
 	}
+	missing := len(k.secrets) - len(streams.Secrets(found))
 	k.mu.Unlock()
+	if err == nil && missing > 0 {
+		k.log.Warn("the streams no longer show a secret with which pending messages may be sealed: a stream has no leader,"+
+			" or its metadata was changed. Restore the metadata, because this instance forgets the secret when it stops",
+			"missing", missing)
+	}
 	if err != nil {
 		k.log.Warn("a message has the seal of an unknown key, and the streams' secrets cannot be read; will retry",
 			"err", err)
