@@ -47,8 +47,8 @@ func TestUnknownKeyIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestEditedSecretStaysValid: an operator replaces the secret in the metadata of all streams. After a running broker has
-// read the new secret, it still opens the messages that are sealed with the earlier one, and warns.
+// TestEditedSecretStaysValid: an operator replaces the secret in the metadata of all streams. A running broker that has
+// read the new secret still opens the messages that are sealed with the earlier one, and warns.
 func TestEditedSecretStaysValid(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -24,6 +24,8 @@ type Config struct {
 	LimitsStore bool // the file limits the storage
 	Anonymous   bool // clients need no user
 
+	OpenListener string // File.OpenListener
+
 	Host       string // empty for all interfaces
 	Port       int    // zero for any free port
 	Dir        string
@@ -61,17 +63,20 @@ func (c Config) options() (*server.Options, error) {
 	return o, nil
 }
 
-// ExposedAddress returns the address of a server without users, if other hosts can reach it, and otherwise "".
+// ExposedAddress returns an address at which clients on other hosts need no user, or "".
 func (c *Config) ExposedAddress() string {
-	if c == nil || !c.Anonymous || c.isLoopback() {
+	switch {
+	case c == nil:
 		return ""
+	case c.Anonymous && !isLoopback(c.Host):
+		return net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
 	}
-	return net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
+	return c.OpenListener
 }
 
 // isLoopback reports whether only this host can connect. Any name other than localhost counts as public.
-func (c Config) isLoopback() bool {
-	return c.Host == "localhost" || net.ParseIP(c.Host).IsLoopback()
+func isLoopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // checkStore returns the check of the store's usage.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats-server/v2/conf"
@@ -49,6 +51,10 @@ type File struct {
 	RequiresUser        bool // clients need a user of the file
 	LimitsStore         bool // the file limits the storage
 
+	// openTo are the addresses for WebSocket and MQTT that other hosts can reach, each with true if clients never need a
+	// user there, and with false if they need the same user as at the server's address.
+	openTo map[string]bool
+
 	// Options are the TLS options of a client, empty if the file does not configure TLS. With them, the client accepts
 	// the certificate in the file and no other. It ignores the authority and the host name in the certificate.
 	Options []nats.Option
@@ -75,6 +81,7 @@ func ReadFile(path string) (f File, problems []string) {
 	}
 	f.HasUsers, f.LimitsStore = hasUsers(o), o.JetStreamMaxStore > 0
 	f.RequiresUser = f.HasUsers && o.NoAuthUser == ""
+	f.openTo = openListeners(o)
 	if o.TLSConfig == nil {
 		return f, problems
 	}
@@ -84,6 +91,32 @@ func ReadFile(path string) (f File, problems []string) {
 		f.Options = append(f.Options, nats.TLSHandshakeFirst())
 	}
 	return f, problems
+}
+
+// openListeners returns the value of File.openTo.
+func openListeners(o *server.Options) map[string]bool {
+	open := make(map[string]bool)
+	add := func(host string, port int, tlsConfig *tls.Config, user, token, anyone string) {
+		verifies := tlsConfig != nil && tlsConfig.ClientAuth == tls.RequireAndVerifyClientCert
+		if port != 0 && !isLoopback(host) && !verifies && user == "" && token == "" {
+			open[net.JoinHostPort(host, strconv.Itoa(port))] = anyone != ""
+		}
+	}
+	w, m := o.Websocket, o.MQTT
+	add(w.Host, w.Port, w.TLSConfig, w.Username, w.Token, w.NoAuthUser)
+	add(m.Host, m.Port, m.TLSConfig, m.Username, m.Token, m.NoAuthUser)
+	return open
+}
+
+// OpenListener returns an address for WebSocket or MQTT at which clients on other hosts need no user, or "". HasUser is
+// true if the settings have a user.
+func (f File) OpenListener(hasUser bool) string {
+	for _, address := range slices.Sorted(maps.Keys(f.openTo)) {
+		if f.openTo[address] || !f.RequiresUser && (f.HasUsers || !hasUser) {
+			return address
+		}
+	}
+	return ""
 }
 
 // readFile reads the configuration file, if there is one. The error has all problems of the file.
@@ -101,7 +134,7 @@ func (c Config) readFile() (File, error) {
 // sameForClients reports whether two files require the same of clients, except for the names of users.
 func (f File) sameForClients(other File) bool {
 	return f.RequiresTLS == other.RequiresTLS && f.RequiresCertificate == other.RequiresCertificate &&
-		f.HasUsers == other.HasUsers && f.RequiresUser == other.RequiresUser
+		f.HasUsers == other.HasUsers && f.RequiresUser == other.RequiresUser && maps.Equal(f.openTo, other.openTo)
 }
 
 // collectKeys returns the keys of a file and of its sections, in lower case, since nats-server ignores their case. A

@@ -164,8 +164,11 @@ func (e *Server) start() error {
 		s.WaitForShutdown()
 		return fmt.Errorf("start the embedded server: %w", err)
 	}
-	if e.config.ExposedAddress() != "" {
-		e.log.Warn(doctor.ExposedWarning, "listen", s.Addr(), "do", doctor.ExposedAdvice)
+	if address := e.config.ExposedAddress(); address != "" {
+		if address != e.config.OpenListener {
+			address = s.Addr().String() // with the port that the system chose
+		}
+		e.log.Warn(doctor.ExposedWarning, "listen", address, "do", doctor.ExposedAdvice)
 	}
 	e.certificates.Store(&certificates)
 	e.server.Store(s)

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -196,6 +197,56 @@ func TestRestartWithChangedFile(t *testing.T) {
 	}
 }
 
+// TestOpenListener: a server that listens on the loopback warns if its file opens another address to clients on other
+// hosts that need no user.
+func TestOpenListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	all := fmt.Sprintf(":%d", port)
+	const users = "authorization { users: [ { user: a, password: b } ] }\n"
+	for text, want := range map[string][2]string{ // without a user in the settings, and with one
+		"max_connections: 7": {},
+		fmt.Sprintf("websocket { port: %d, no_tls: true }", port):                          {all, ""},
+		fmt.Sprintf("mqtt { port: %d }", port):                                             {all, ""},
+		fmt.Sprintf("websocket { listen: \"127.0.0.1:%d\", no_tls: true }", port):          {},
+		fmt.Sprintf("mqtt { port: %d, authorization { user: c, password: d } }", port):     {},
+		users + fmt.Sprintf("websocket { port: %d, no_tls: true }", port):                  {},
+		users + fmt.Sprintf("websocket { port: %d, no_tls: true, no_auth_user: a }", port): {all, all},
+		users + fmt.Sprintf("no_auth_user: a\nwebsocket { port: %d, no_tls: true }", port): {all, all},
+	} {
+		file := filepath.Join(t.TempDir(), "nats.conf")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, problems := ReadFile(file)
+		if got := [2]string{f.OpenListener(false), f.OpenListener(true)}; got != want || problems != nil {
+			t.Errorf("the file %q is open at %q, problems %q; want %q", text, got, problems, want)
+		}
+		if !strings.HasPrefix(text, "websocket { port") {
+			continue
+		}
+		var log bytes.Buffer
+		c := Config{File: file, Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second, OpenListener: f.OpenListener(false)}
+		s, err := Start(c, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc, err := nats.Connect(fmt.Sprintf("ws://127.0.0.1:%d", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+		s.Stop()
+		if !strings.Contains(log.String(), doctor.ExposedWarning) || !strings.Contains(log.String(), all) {
+			t.Errorf("got %q, want a warning that names %s", &log, all)
+		}
+	}
+}
+
 func connectTo(t *testing.T, s *Server) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(s.URL())
@@ -269,7 +320,7 @@ func TestIsLoopback(t *testing.T) {
 		"127.0.0.1": true, "127.8.8.8": true, "::1": true, "localhost": true,
 		"": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "example.com": false,
 	} {
-		if got := (Config{Host: host}).isLoopback(); got != want {
+		if got := isLoopback(host); got != want {
 			t.Errorf("%q: got %t, want %t", host, got, want)
 		}
 	}

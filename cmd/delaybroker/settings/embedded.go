@@ -42,6 +42,7 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 	}
 	f := p.embeddedFile(s.EmbeddedConfig)
 	c.RequiresTLS, c.LimitsStore = f.RequiresTLS, f.LimitsStore
+	c.OpenListener = f.OpenListener(s.EmbeddedUser != "")
 	if f.HasUsers {
 		c.Anonymous = !f.RequiresUser
 	}

@@ -50,6 +50,19 @@ func TestEmbeddedConfigRefused(t *testing.T) {
 	wantOneProblem(t, "DELAY_EMBEDDED_CONFIG=", "no such file")
 }
 
+// TestEmbeddedOpenListener: an address for WebSocket in the file counts as exposed, unless the settings have a user.
+func TestEmbeddedOpenListener(t *testing.T) {
+	file := writeFile(t, "nats.conf", "websocket { port: 9222, no_tls: true }")
+	setEnv(t, "DELAY_EMBEDDED_CONFIG", file)
+	if got := mustRead(t).Embedded.ExposedAddress(); got != ":9222" {
+		t.Errorf("without a user, the exposed address is %q, want :9222", got)
+	}
+	setEnv(t, "DELAY_EMBEDDED_CONFIG", file, "DELAY_EMBEDDED_USER", "me", "DELAY_EMBEDDED_PASSWORD", embeddedSecret)
+	if got := mustRead(t).Embedded.ExposedAddress(); got != "" {
+		t.Errorf("with a user, the exposed address is %q, want none", got)
+	}
+}
+
 func TestEmbeddedUserRefused(t *testing.T) {
 	for _, test := range []struct {
 		environ []string
