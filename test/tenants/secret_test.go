@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"delaybroker/broker"
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/doctor"
@@ -161,6 +163,52 @@ func TestSecretIsChanged(t *testing.T) {
 			}
 		}
 		c.CheckNoDead()
+	})
+}
+
+// TestInstancesWithOtherSecrets: an operator skips the first step of a change. So one of two instances knows only the
+// old secret, and the other one only the new secret. Both are active, and each takes the other's entries for forged.
+// Every message arrives at least once, and the instances do not answer each other's entries for ever.
+func TestInstancesWithOtherSecrets(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), Timers: true, Log: harness.NoLog}
+		first := harness.StartBroker(t, s, withSecrets(cfg, secretA))
+		c := harness.NewTimerClient(harness.NewClient(t, s))
+		in := c.Subscribe("orders.>")
+		const limit = 1000
+		letters, flood := 0, make(chan struct{})
+		natstest.Handle(t, c.NC, "delaydead.>", func(*nats.Msg) {
+			if letters++; letters == limit {
+				close(flood)
+			}
+		})
+		want := make(map[string]bool)
+		publish := func(subject, body string, header ...string) {
+			c.Publish(subject, body, header...)
+			want[body] = true
+		}
+		publish("delayin.70s.orders.x", "before")
+		publish("delaytimer.series.orders.x", "series", "Delay-Every", "20s")
+		publish("delaytimer.long.orders.x", "timer", "Delay-For", "90s")
+		time.Sleep(10 * time.Second)
+		second := harness.StartBroker(t, s, withSecrets(cfg, secretB))
+		publish("delayin.70s.orders.x", "hop")
+		publish("delayin.3s.orders.x", "short")
+		publish("delaytimer.short.orders.x", "short timer", "Delay-For", "8s")
+		select {
+		case <-flood:
+			t.Errorf("the instances have stored %d dead letters, and do not stop", limit)
+		case <-time.After(3 * time.Minute):
+		}
+		second.Stop()
+		first.Stop()
+		for _, a := range in.Arrivals() {
+			delete(want, a.Body)
+		}
+		if len(want) > 0 {
+			t.Errorf("these messages did not arrive: %v", want)
+		}
 	})
 }
 

@@ -34,6 +34,7 @@ type Alarm struct {
 	lane    *Lane
 	key     string
 	token   string // the token of the request that set the timer: see entry.Pending
+	forged  bool   // the own entry claims to be a broker's, and has no valid seal
 	state   state
 	before  before // what is known about the entries before the set
 	removal removal
@@ -109,6 +110,7 @@ const (
 // takeEntry records the content of the alarm's own entry: the series, the token, and the previous round.
 func (a *Alarm) takeEntry(e entry.Entry) {
 	a.series, a.token = e.Series, e.Token
+	a.forged = e.Problem != nil && e.Problem.Code == message.BadInternal
 	if a.maxWait, a.ownDue = e.MaxWait, e.Due; e.Debounced() && !e.First {
 		a.before = unknownBefore // before a later set, the first set stays until the run has ended
 	}
@@ -274,8 +276,10 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	a.removal.outcome = map[Destination]entry.Outcome{
 		Target: entry.Delivered, Level: entry.Retrying, RetryLane: entry.Retrying, DeadLetters: entry.Dead,
 	}[at]
-	if a.firing == nextRound {
-		a.removal.outcome = "" // a series that continues has no outcome
+	if a.firing == nextRound || a.forged {
+		// A series that continues has no outcome. Neither has a forged entry: if its writer is an active broker with another
+		// secret, that broker would take the outcome for forged, and the two would answer each other for ever.
+		a.removal.outcome = ""
 	}
 	a.settle(arrived)
 	return true
