@@ -10,8 +10,8 @@ const (
 	// QuorumTimeout is nats-server's lostQuorumInterval: a leader that has been cut off from its cluster for this time
 	// gives up.
 	QuorumTimeout = 10 * time.Second
-	// MaxUnheard is the maximum time for which a leader has not heard from a replica that follows it. Replicas answer their
-	// leader once a second. They elect another one after 4 s without a message of their leader, nats-server's
+	// MaxUnheard is the maximum time for which a leader has not heard from a replica that follows it. Replicas answer
+	// their leader once a second. They elect another one after 4 s without a message of their leader, nats-server's
 	// minElectionTimeout. So a leader that was suspended while its successor was elected is recognised when it continues.
 	MaxUnheard = 3 * time.Second
 )

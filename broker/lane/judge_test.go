@@ -102,8 +102,8 @@ func TestCompareSamples(t *testing.T) {
 	}
 }
 
-// TestQuorate: a leader counts itself and the peers from which it has recently heard. A leader that was suspended for the
-// time of an election has not. An answer without a leader is not quorate.
+// TestQuorate: a leader counts itself and the peers from which it has recently heard. A leader that was suspended for
+// the time of an election has heard from none. An answer without a leader is not quorate.
 func TestQuorate(t *testing.T) {
 	peer := func(active time.Duration, current, offline bool) *jetstream.PeerInfo {
 		return &jetstream.PeerInfo{Active: active, Current: current, Offline: offline}

@@ -148,7 +148,7 @@ func (r reader) Next(_ context.Context, subject string, from uint64) (message.In
 	return message.Incoming{}, jetstream.ErrMsgNotFound
 }
 
-func (r reader) End(context.Context) (change.End, error) {
+func (r reader) End(context.Context, string) (change.End, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.stream(r.policy.Names.TimersStream()).lastSequence

@@ -139,7 +139,7 @@ func (a *Attempt) read(ctx context.Context, rules rules) (err error) {
 	defer cancel()
 	entries := a.Timers.Entries()
 	if a.Elected {
-		if _, err := entries.End(ctx); err != nil {
+		if _, err := entries.End(ctx, ""); err != nil {
 			return err
 		}
 	}

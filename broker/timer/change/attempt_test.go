@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
@@ -75,8 +76,8 @@ func TestRefusedAfterDeposedLeader(t *testing.T) {
 	})
 }
 
-// TestResumeAfterDeposedLeader: a deposed leader that was suspended still shows a series as pending, which its successor
-// has paused. A resume waits for the successor, and resumes the series.
+// TestResumeAfterDeposedLeader: a deposed leader that was suspended still shows a series as pending, which its
+// successor has paused. A resume waits for the successor, and resumes the series.
 func TestResumeAfterDeposedLeader(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		timers, js := newTimers(t, on)
@@ -115,6 +116,46 @@ func TestResumeAfterDeposedLeader(t *testing.T) {
 	})
 }
 
+// TestStoredCancelAfterDeposedLeader: a deposed leader refuses a cancel that its successor stores, and has no entry of the
+// timer, while its successor reports the end of the stream. The cancel has succeeded.
+func TestStoredCancelAfterDeposedLeader(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		timers, js := newTimers(t, on)
+		subject := timers.Policy.Names.Timer("k", "orders.x")
+		set := &nats.Msg{Subject: subject, Header: nats.Header{message.HeaderFor: {"1h"}}}
+		ack, err := js.PublishMsg(t.Context(), set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		timers.Reader = &emptyLeader{Reader: timers.reader(), reads: 3}
+		timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+			if _, err := js.PublishMsg(ctx, m); err != nil {
+				t.Error(err)
+			}
+			return jsapi.Reply{Ack: jsapi.Ack{Status: 400, Code: jsapi.CodeWrongLast}}
+		}
+		got, err := timers.Do(t.Context(), Change{
+			Call: timer.Call{Verb: timer.Cancel, Generation: ack.Sequence}, Key: "k", Target: "orders.x",
+		})
+		if err != nil || got.Outcome != timer.Cancelled || !got.Changed {
+			t.Errorf("got %+v, %v, want %s", got, err, timer.Cancelled)
+		}
+	})
+}
+
+// emptyLeader answers the first reads: it has no entry.
+type emptyLeader struct {
+	Reader
+	reads int
+}
+
+func (l *emptyLeader) Last(ctx context.Context, subject string) (message.Incoming, error) {
+	if l.reads--; l.reads >= 0 {
+		return message.Incoming{}, jetstream.ErrMsgNotFound
+	}
+	return l.Reader.Last(ctx, subject)
+}
+
 // suspendedLeader returns an old last entry until End was called several times. Until then, no majority follows it.
 type suspendedLeader struct {
 	Reader
@@ -129,8 +170,8 @@ func (s *suspendedLeader) Last(ctx context.Context, subject string) (message.Inc
 	return s.Reader.Last(ctx, subject)
 }
 
-func (s *suspendedLeader) End(ctx context.Context) (End, error) {
-	end, err := s.Reader.End(ctx)
+func (s *suspendedLeader) End(ctx context.Context, subject string) (End, error) {
+	end, err := s.Reader.End(ctx, subject)
 	s.elections--
 	end.Quorate = s.elections <= 0
 	return end, err

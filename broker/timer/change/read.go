@@ -16,11 +16,11 @@ import (
 )
 
 // Reader reads the stream of timers from its leader. Last and Next return jetstream.ErrMsgNotFound if there is no such
-// entry.
+// entry. End may have an empty subject.
 type Reader interface {
 	Last(ctx context.Context, subject string) (message.Incoming, error)              // the last entry of a subject
 	Next(ctx context.Context, subject string, from uint64) (message.Incoming, error) // the first entry from a sequence on
-	End(ctx context.Context) (End, error)
+	End(ctx context.Context, subject string) (End, error)
 }
 
 // End is the end of the stream of timers, as its leader reports it.
@@ -29,6 +29,7 @@ type End struct {
 	Created    time.Time // when the stream was created
 	ServerTime time.Time // by the leader's clock
 	Quorate    bool      // a majority follows the leader
+	Holds      bool      // the same leader has an entry of the subject; false also if the Reader does not know
 }
 
 // JetStream is the Reader of a stream on a server.
@@ -53,12 +54,16 @@ func (j JetStream) Next(ctx context.Context, subject string, from uint64) (messa
 	return m.Incoming(j.Stream), nil
 }
 
-func (j JetStream) End(ctx context.Context) (End, error) {
+func (j JetStream) End(ctx context.Context, subject string) (End, error) {
 	var info jetstream.StreamInfo
-	if err := j.API.Ask(ctx, "STREAM.INFO."+j.Stream, struct{}{}, &info); err != nil {
+	request := struct {
+		Subject string `json:"subjects_filter,omitempty"`
+	}{subject}
+	if err := j.API.Ask(ctx, "STREAM.INFO."+j.Stream, request, &info); err != nil {
 		return End{}, err
 	}
-	return End{info.State.LastSeq, info.Created, info.TimeStamp, jsapi.Quorate(info.Cluster)}, nil
+	holds := subject != "" && len(info.State.Subjects) > 0
+	return End{info.State.LastSeq, info.Created, info.TimeStamp, jsapi.Quorate(info.Cluster), holds}, nil
 }
 
 // Entries reads the entries of timers.
@@ -80,17 +85,20 @@ func (t *Timers) Entries() Entries { return Entries{electedReader{t.reader()}, t
 // LastEntry reads the last entry of a timer's subject from the leader of the stream. The caller expects a sequence of
 // at least generation. A deposed leader may return no entry, or one with a lower sequence. In these two cases,
 // LastEntry asks for the end of the stream, to find a leader that a majority follows, and reads the last entry again.
+// If that leader has an entry, it was another one that has none: then the error is ErrLeader.
 func (e Entries) LastEntry(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	var end End // zero if it was not read
 	in, err := e.Last(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && in.Sequence < generation {
-		if end, err = e.End(ctx); err != nil {
+		if end, err = e.End(ctx, subject); err != nil {
 			return timer.State{}, err
 		}
 		if !end.Quorate {
 			return timer.State{}, ErrLeader
 		}
-		if in, err = e.Last(ctx, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
+		if in, err = e.Last(ctx, subject); errors.Is(err, jetstream.ErrMsgNotFound) && end.Holds {
+			return timer.State{}, ErrLeader
+		} else if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return timer.State{NoEntry: true, LastSeq: end.LastSeq, Created: end.Created}, nil
 		}
 	}
@@ -146,7 +154,7 @@ func (t *Timers) exactNow(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	asked := time.Now()
-	end, err := t.reader().End(ctx)
+	end, err := t.reader().End(ctx, "")
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the time of the stream of timers: %w", err)
 	}
@@ -179,10 +187,10 @@ func (l leaderTime) upperBound(local time.Time) (now time.Time, ok bool) {
 // followers yet, so End asks again. It returns ErrLeader after electionWait, or if ctx ends after the first answer.
 type electedReader struct{ Reader }
 
-func (r electedReader) End(ctx context.Context) (End, error) {
+func (r electedReader) End(ctx context.Context, subject string) (End, error) {
 	began := time.Now()
 	for tries := 1; ; tries++ {
-		end, err := r.Reader.End(ctx)
+		end, err := r.Reader.End(ctx, subject)
 		switch {
 		case tries > 1 && ctx.Err() != nil, err == nil && !end.Quorate && time.Since(began) >= electionWait:
 			return end, ErrLeader

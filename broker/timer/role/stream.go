@@ -67,7 +67,7 @@ type sampledReader struct {
 	sample func(context.Context, string) (lane.Sample, error)
 }
 
-func (r sampledReader) End(ctx context.Context) (change.End, error) {
+func (r sampledReader) End(ctx context.Context, _ string) (change.End, error) {
 	s, err := r.sample(ctx, r.Stream)
 	return change.End{LastSeq: s.LastSeq, Created: s.Created, ServerTime: s.ServerTime, Quorate: s.Quorate}, err
 }

@@ -93,7 +93,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if p.ByDue {
 		return t.listByDue(ctx, f, p)
 	}
-	end, err := t.Entries().End(ctx)
+	end, err := t.Entries().End(ctx, "")
 	if err != nil {
 		return Listing{}, endError(err)
 	}

@@ -57,7 +57,7 @@ func (t *Timers) listByDue(ctx context.Context, f Filter, p Page) (Listing, erro
 
 // newestEntries returns the newest entry of each pending timer that f matches, by subject.
 func (t *Timers) newestEntries(ctx context.Context, f Filter, listing *Listing) (map[string]dueEntry, error) {
-	end, err := t.Entries().End(ctx)
+	end, err := t.Entries().End(ctx, "")
 	if err != nil {
 		return nil, endError(err)
 	}

@@ -42,9 +42,9 @@ const (
 	brokerFactor = 1.24
 )
 
-// firstPending and furtherPending are the bytes of a pending message in the memory of each server that has a copy: of the
-// first firstCount messages, and of each further one. They hold for up to some hundred targets; with 100,000 targets,
-// they were 340 and 134. Measured by go test -run '^$' -bench Pending -benchtime 1x -timeout 2h ./test/rivals
+// firstPending and furtherPending are the bytes of a pending message in the memory of each server that has a copy: of
+// the first firstCount messages, and of each further one. They hold for up to some hundred targets; with 100,000
+// targets, they were 340 and 134. Measured by go test -run '^$' -bench Pending -benchtime 1x -timeout 2h ./test/rivals
 var (
 	firstPending   = byReplicas{69, 285}
 	furtherPending = byReplicas{10, 38}
