@@ -116,8 +116,8 @@ func TestResumeAfterDeposedLeader(t *testing.T) {
 	})
 }
 
-// TestStoredCancelAfterDeposedLeader: a deposed leader refuses a cancel that its successor stores, and has no entry of the
-// timer, while its successor reports the end of the stream. The cancel has succeeded.
+// TestStoredCancelAfterDeposedLeader: a deposed leader refuses a cancel that its successor stores, and has no entry of
+// the timer, while its successor reports the end of the stream. The cancel has succeeded.
 func TestStoredCancelAfterDeposedLeader(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		timers, js := newTimers(t, on)
