@@ -159,7 +159,7 @@ func (s *script) Next(_ context.Context, subject string, from uint64) (message.I
 	return in, nil
 }
 
-func (s *script) End(context.Context) (change.End, error) {
+func (s *script) End(context.Context, string) (change.End, error) {
 	return change.End{LastSeq: 99, ServerTime: conformanceTime, Quorate: true}, nil
 }
 
