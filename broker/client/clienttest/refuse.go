@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
 )
@@ -65,9 +64,6 @@ func (f *Fake) countFailure(r Publication, reason string) {
 	}
 	f.mu.Unlock()
 	defer f.mu.Lock()
-	addr := f.policy.Names.Parse(r.Subject)
-	_, _ = store{f}.changes().Do(context.Background(), change.Change{ // the series may have ended
-		Call: timer.Call{Verb: timer.Fail, Series: origin.Series, Round: origin.Round},
-		Key:  addr.Token, Target: addr.Target, Reason: reason,
-	})
+	failure := change.Failure(f.policy.Names, r.Subject, origin, reason)
+	_, _ = store{f}.changes().Do(context.Background(), failure) // the series may have ended
 }

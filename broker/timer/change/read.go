@@ -96,9 +96,10 @@ func (e Entries) LastEntry(ctx context.Context, subject string, generation uint6
 		if !end.Quorate {
 			return timer.State{}, ErrLeader
 		}
-		if in, err = e.Last(ctx, subject); errors.Is(err, jetstream.ErrMsgNotFound) && end.Holds {
-			return timer.State{}, ErrLeader
-		} else if errors.Is(err, jetstream.ErrMsgNotFound) {
+		if in, err = e.Last(ctx, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
+			if end.Holds {
+				return timer.State{}, ErrLeader
+			}
 			return timer.State{NoEntry: true, LastSeq: end.LastSeq, Created: end.Created}, nil
 		}
 	}

@@ -43,6 +43,15 @@ func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time)
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.Message.Data}, nil
 }
 
+// Failure returns the change that counts a dead letter of a series. Subject is the subject of the failed round's entry.
+func Failure(names message.Names, subject string, round message.Origin, reason string) Change {
+	addr := names.Parse(subject)
+	return Change{
+		Call: timer.Call{Verb: timer.Fail, Series: round.Series, Round: round.Round},
+		Key:  addr.Token, Target: addr.Target, Reason: reason,
+	}
+}
+
 // nextRound returns the round that replaces the pending or paused one, r, and changes the failures of r. Now is the
 // leader's time.
 func (a *attempt) nextRound(r *entry.Pending, now time.Time) (entry.Next, error) {

@@ -24,11 +24,7 @@ func (l *Lane) Fail(a *Alarm, r message.Request, reason string) *Alarm {
 	if a == nil {
 		a = &Alarm{Subject: subject, lane: l, state: fired, removal: removal{reach: onlyThis}}
 	}
-	addr := l.Policy.Names.Parse(subject)
-	a.removal.failure = &change.Change{
-		Call: timer.Call{Verb: timer.Fail, Series: origin.Series, Round: origin.Round},
-		Key:  addr.Token, Target: addr.Target, Reason: reason,
-	}
+	a.removal.failure = new(change.Failure(l.Policy.Names, subject, origin, reason))
 	return a
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/doctor"
+	"delaybroker/test/natstest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -200,23 +201,21 @@ func TestRestartWithChangedFile(t *testing.T) {
 // TestOpenListener: a server that listens on the loopback warns if its file opens another address to clients on other
 // hosts that need no user.
 func TestOpenListener(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(natstest.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	all := fmt.Sprintf(":%d", port)
+	all := ":" + port
 	const users = "authorization { users: [ { user: a, password: b } ] }\n"
 	for text, want := range map[string][2]string{ // without a user in the settings, and with one
 		"max_connections: 7": {},
-		fmt.Sprintf("websocket { port: %d, no_tls: true }", port):                          {all, ""},
-		fmt.Sprintf("mqtt { port: %d }", port):                                             {all, ""},
-		fmt.Sprintf("websocket { listen: \"127.0.0.1:%d\", no_tls: true }", port):          {},
-		fmt.Sprintf("mqtt { port: %d, authorization { user: c, password: d } }", port):     {},
-		users + fmt.Sprintf("websocket { port: %d, no_tls: true }", port):                  {},
-		users + fmt.Sprintf("websocket { port: %d, no_tls: true, no_auth_user: a }", port): {all, all},
-		users + fmt.Sprintf("no_auth_user: a\nwebsocket { port: %d, no_tls: true }", port): {all, all},
+		fmt.Sprintf("websocket { port: %s, no_tls: true }", port):                          {all, ""},
+		fmt.Sprintf("mqtt { port: %s }", port):                                             {all, ""},
+		fmt.Sprintf("websocket { listen: \"127.0.0.1:%s\", no_tls: true }", port):          {},
+		fmt.Sprintf("mqtt { port: %s, authorization { user: c, password: d } }", port):     {},
+		users + fmt.Sprintf("websocket { port: %s, no_tls: true }", port):                  {},
+		users + fmt.Sprintf("websocket { port: %s, no_tls: true, no_auth_user: a }", port): {all, all},
+		users + fmt.Sprintf("no_auth_user: a\nwebsocket { port: %s, no_tls: true }", port): {all, all},
 	} {
 		file := filepath.Join(t.TempDir(), "nats.conf")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -235,7 +234,7 @@ func TestOpenListener(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		nc, err := nats.Connect(fmt.Sprintf("ws://127.0.0.1:%d", port))
+		nc, err := nats.Connect(fmt.Sprintf("ws://127.0.0.1:%s", port))
 		if err != nil {
 			t.Fatal(err)
 		}
