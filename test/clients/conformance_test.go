@@ -60,6 +60,8 @@ type (
 		Entry   map[string]string
 		Answers []string
 		Verdict string
+		Missing int      // the number of reads that do not find the entry
+		Leaders []string // the leaders that answer about the stream: "alone" or "holds", then the present leader
 	}
 	conformingArrival struct {
 		Headers map[string]string
@@ -109,6 +111,8 @@ type script struct {
 	client.Store // nil: the client calls only the methods below
 
 	answers   []string
+	leaders   []string // see conformingVerdict
+	missing   int      // see conformingVerdict
 	published []*nats.Msg
 	last      *message.Incoming // the last entry of the timer
 }
@@ -147,6 +151,10 @@ func (s *script) remember(h message.Header) {
 func (s *script) Reader(string) change.Reader { return s }
 
 func (s *script) Last(ctx context.Context, subject string) (message.Incoming, error) {
+	if s.missing > 0 {
+		s.missing--
+		return message.Incoming{}, jetstream.ErrMsgNotFound
+	}
 	return s.Next(ctx, subject, 0)
 }
 
@@ -160,7 +168,13 @@ func (s *script) Next(_ context.Context, subject string, from uint64) (message.I
 }
 
 func (s *script) End(context.Context, string) (change.End, error) {
-	return change.End{LastSeq: 99, ServerTime: conformanceTime, Quorate: true}, nil
+	end := change.End{LastSeq: 99, ServerTime: conformanceTime, Quorate: true, Holds: s.last != nil}
+	if len(s.leaders) > 0 {
+		elected := s.leaders[0] != "alone"
+		end.Quorate, end.Holds = elected, end.Holds && elected
+		s.leaders = s.leaders[1:]
+	}
+	return end, nil
 }
 
 func (s *script) PublishMsg(
@@ -349,6 +363,7 @@ func TestConformanceOfVerdicts(t *testing.T) {
 			},
 		} {
 			s := newScript(v.Entry, v.Answers...)
+			s.missing, s.leaders = v.Missing, v.Leaders
 			done, err := change(clientOn(t, s))
 			got := fmt.Sprint(done)
 			if err != nil {

@@ -115,7 +115,7 @@ export class Delays {
   }
 
   // cancelPending and movePending change the pending timer, with any generation. They resolve to whether the change was
-  // in time, and need the permission to publish to $JS.API.STREAM.MSG.GET.
+  // in time, and need the permissions to publish to $JS.API.STREAM.MSG.GET and $JS.API.STREAM.INFO.
   async cancelPending(key, target) {
     return this.#change(this.#timer(key, target), (_, token) => {
       const h = headers();
@@ -148,7 +148,7 @@ export class Delays {
     const token = word(), end = Date.now() + this.timeout;
     let unanswered;
     for (;;) {
-      const entry = await this.#last(subject, unanswered);
+      const entry = await this.#last(subject, end);
       const has = (name) => entry?.header.has(name);
       if (entry && [entry.header.get("Delay-Word"), entry.header.get("Delay-Cancel")].includes(token)) return true;
       const recurs = has("Delay-First") || has("Delay-Every") || has("Delay-Cron");
@@ -170,10 +170,21 @@ export class Delays {
     }
   }
 
-  async #last(subject) {
+  // #last reads the last entry of a subject. A deposed leader may not have it. So null means that neither the leader that
+  // a majority follows nor a read after its answer has an entry.
+  async #last(subject, end) {
+    const stream = this.streams + "TIMERS";
     try {
-      const jsm = await this.js.jetstreamManager(false);
-      return await jsm.streams.getMessage(this.streams + "TIMERS", { last_by_subj: subject });
+      const { streams } = await this.js.jetstreamManager(false);
+      for (let none = false; ;) {
+        const entry = await streams.getMessage(stream, { last_by_subj: subject });
+        if (entry || none) return entry;
+        const { cluster, state } = await streams.info(stream, { subjects_filter: subject });
+        none = isFollowed(cluster) && !Object.keys(state.subjects ?? {}).length;
+        if (none) continue;
+        if (Date.now() > end) throw new DelayError("ErrUnanswered", `read ${subject}: the stream has no leader`);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
     } catch (err) {
       throw explain(err, `read ${subject}`);
     }
@@ -244,6 +255,15 @@ export function arrival(m) {
   const number = (name) => (/^\d+$/.test(one(name)) ? Number(one(name)) : 0);
   return { id, due, accepted, msgId: one("Delay-Msg-Id"), attempts: number("Delay-Attempts"),
     series: number("Delay-Series"), round: number("Delay-Round") };
+}
+
+// isFollowed reports whether a majority of the replicas has recently answered the leader. Replicas answer once a second,
+// and elect another leader after four seconds of silence.
+function isFollowed(cluster) {
+  if (!cluster) return true; // a server without a cluster
+  const { leader, replicas = [] } = cluster;
+  const heard = replicas.filter((r) => !r.offline && r.active < 3e9 && (r.current || r.active > 0)).length + 1;
+  return Boolean(leader) && heard > (replicas.length + 1) / 2;
 }
 
 const codes = { 10071: "ErrConflict", 10054: "ErrTooLarge", 10077: "ErrFull", 10047: "ErrFull", 10002: "ErrFull",

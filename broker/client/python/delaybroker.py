@@ -133,7 +133,7 @@ class Delays:
         await self._publish(self._timer(key, target), b"", {"Delay-Cancel": str(generation)}, generation, True)
 
     # cancel_pending and move_pending change the pending timer, with any generation. They return whether the change was
-    # in time, and need the permission to publish to $JS.API.STREAM.MSG.GET.
+    # in time, and need the permissions to publish to $JS.API.STREAM.MSG.GET and $JS.API.STREAM.INFO.
     async def cancel_pending(self, key, target):
         return await self._change(self._timer(key, target), lambda h, body, token: ({"Delay-Cancel": token}, b""))
 
@@ -154,7 +154,7 @@ class Delays:
         by the token."""
         token, end, unanswered = uuid.uuid4().hex, time.monotonic() + self._timeout, None
         while True:
-            entry = await self._last(subject)
+            entry = await self._last(subject, end)
             h = (entry.headers or {}) if entry else {}
             if token in (h.get("Delay-Word"), h.get("Delay-Cancel")):
                 return True
@@ -177,13 +177,32 @@ class Delays:
                 raise unanswered or DelayError("ErrUnanswered", f"change the timer on {subject}")
             await asyncio.sleep(0.05)
 
-    async def _last(self, subject):
+    async def _last(self, subject, end):
+        """Read the last entry of a subject. A deposed leader may not have it. So None means that neither the leader that
+        a majority follows nor a read after its answer has an entry."""
+        stream, none = self._streams + "TIMERS", False
         try:
-            return await self._js.get_last_msg(self._streams + "TIMERS", subject)
+            while True:
+                entry = await self._get_last(stream, subject)
+                if entry or none:
+                    return entry
+                info = await self._js.stream_info(stream, subjects_filter=subject)
+                none = _is_followed(info.cluster) and not info.state.subjects
+                if none:
+                    continue
+                if time.monotonic() > end:
+                    raise DelayError("ErrUnanswered", f"read {subject}: the stream has no leader")
+                await asyncio.sleep(0.05)
+        except Exception as e:
+            raise _explain(e, f"read {subject}") from e
+
+    async def _get_last(self, stream, subject):
+        try:
+            return await self._js.get_last_msg(stream, subject)
         except Exception as e:
             if getattr(e, "err_code", None) == 10037:  # no message found
                 return None
-            raise _explain(e, f"read {subject}") from e
+            raise
 
     async def _publish(self, subject, body, headers, expected=None, timer=False, timeout=None):
         if expected is not None:
@@ -249,6 +268,16 @@ def arrival(m):
         return None
     return Arrival(id, due, accepted, h.get("Delay-Msg-Id", ""), number("Delay-Attempts"), number("Delay-Series"),
                    number("Delay-Round"))
+
+
+def _is_followed(cluster):
+    """Report whether a majority of the replicas has recently answered the leader. Replicas answer once a second, and
+    elect another leader after four seconds of silence."""
+    if cluster is None:  # a server without a cluster
+        return True
+    replicas = cluster.replicas or []
+    heard = [r for r in replicas if not r.offline and (r.active or 0) < 3e9 and (r.current or r.active)]
+    return bool(cluster.leader) and len(heard) + 1 > (len(replicas) + 1) / 2
 
 
 def _explain(e, action):

@@ -22,11 +22,20 @@ const headersOf = (object) => {
 };
 const objectOf = (h) => Object.fromEntries([...h].map(([name, values]) => [name, values[0]]));
 
-// A script answers like a server: each answer is "what" or "what:next entry".
-function script(entry, answers) {
+// A script answers like a server: each answer is "what" or "what:next entry". Missing is the number of reads that do not
+// find the entry. Leaders are the leaders that answer about the stream: "alone" or "holds", then the present leader.
+function script(entry, answers, missing = 0, leaders = []) {
   let last = entry && { header: headersOf(entry), seq: 9, data: "body" };
   const js = { published: [] };
-  js.jetstreamManager = async () => ({ streams: { getMessage: async () => last } });
+  js.jetstreamManager = async () => ({
+    streams: {
+      getMessage: async () => (missing-- > 0 ? null : last),
+      info: async (stream, { subjects_filter: subject }) => {
+        const alone = leaders.shift() === "alone", peer = { current: !alone, active: alone ? 5e9 : 1e8 };
+        return { cluster: { leader: "a", replicas: [peer, peer] }, state: { subjects: last && !alone ? { [subject]: 1 } : undefined } };
+      },
+    },
+  });
   js.publish = async (subject, body, { headers: h, expect }) => {
     if (expect) h.set("Nats-Expected-Last-Subject-Sequence", String(expect.lastSubjectSequence));
     js.published.push({ subject, headers: objectOf(h) });
@@ -71,7 +80,7 @@ for (const r of file.requests) {
 }
 for (const v of file.verdicts) {
   for (const call of ["cancelPending", "movePending"]) {
-    const answers = [...v.answers], delays = new Delays(script(v.entry, answers));
+    const answers = [...v.answers], delays = new Delays(script(v.entry, answers, v.missing, [...v.leaders ?? []]));
     const verdict = await delays[call]("order-42", "orders.expire", "2h").then(String, (err) => err.kind ?? err.stack);
     check(`${v.name}: ${call}`, verdict, v.verdict);
     check(`${v.name}: ${call}: remaining answers`, answers.length, 0);

@@ -36,17 +36,26 @@ def check(what, got, want):
 
 
 class Script:
-    """Answers like a server: each answer is "what" or "what:next entry"."""
+    """Answers like a server: each answer is "what" or "what:next entry". Missing is the number of reads that do not find
+    the entry. Leaders are the leaders that answer about the stream: "alone" or "holds", then the present leader."""
 
-    def __init__(self, entry, answers):
-        self.answers, self.published = list(answers), []
+    def __init__(self, entry, answers, missing=0, leaders=()):
+        self.answers, self.published, self.missing, self.leaders = list(answers), [], missing, list(leaders)
         self.last = None if entry is None else SimpleNamespace(headers=entry, seq=9, data=b"body")
 
     async def get_last_msg(self, stream, subject):
         assert stream == "DELAY_TIMERS", stream
-        if self.last is None:
+        self.missing -= 1
+        if self.last is None or self.missing >= 0:
             raise NotFoundError(10037)
         return self.last
+
+    async def stream_info(self, name, subjects_filter=None):
+        assert name == "DELAY_TIMERS", name
+        alone = self.leaders and self.leaders.pop(0) == "alone"
+        peer = SimpleNamespace(offline=None, current=not alone, active=5_000_000_000 if alone else 100_000_000)
+        state = SimpleNamespace(subjects={subjects_filter: 1} if self.last and not alone else None)
+        return SimpleNamespace(cluster=SimpleNamespace(leader="a", replicas=[peer, peer]), state=state)
 
     async def publish(self, subject, payload=b"", timeout=None, stream=None, headers=None):
         headers = headers or {}
@@ -100,7 +109,7 @@ async def main(file):
             check(f"{r}: headers", headers, r.get("headers", {}))
     for v in file["verdicts"]:
         for call in ("cancel_pending", "move_pending"):
-            script = Script(v["entry"], v["answers"])
+            script = Script(v["entry"], v["answers"], v.get("missing", 0), v.get("leaders", ()))
             arguments = ("order-42", "orders.expire") + (("2h",) if call == "move_pending" else ())
             verdict, error = await outcome(getattr(Delays(script), call)(*arguments))
             check(f"{v['name']}: {call}", error or str(verdict).lower(), v["verdict"])

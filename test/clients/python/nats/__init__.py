@@ -76,3 +76,9 @@ class _JetStream:
         lines = base64.b64decode(m.get("hdrs", "")).decode().split("\r\n")[1:]
         headers = dict(line.split(": ", 1) for line in lines if line)
         return SimpleNamespace(seq=m["seq"], data=base64.b64decode(m.get("data", "")), headers=headers)
+
+    async def stream_info(self, name, subjects_filter=None):
+        body = json.dumps({"subjects_filter": subjects_filter}).encode()
+        reply = await self._connection.request(f"$JS.API.STREAM.INFO.{name}", body, None, 5)
+        subjects = reply["state"].get("subjects")
+        return SimpleNamespace(cluster=None, state=SimpleNamespace(subjects=subjects))  # of a server without a cluster
