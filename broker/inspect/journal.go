@@ -61,10 +61,8 @@ func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 }
 
 // journal opens the journal. Call ReadKeys before a search.
-func (i *Inspector) journal() *journal.Journal {
-	return journal.Open(journal.Config{
-		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(),
-	})
+func (i *Inspector) journal() journal.Journal {
+	return journal.Journal{Scan: i.scan(), Policy: i.streams.Policy()}
 }
 
 // journalWriters has the answers of the running instances about their journals.

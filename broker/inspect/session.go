@@ -95,7 +95,7 @@ func (s *Session) Timers(p message.Policy) *store.Timers {
 	}
 	return &store.Timers{
 		Timers: change.Timers{Policy: p, API: api, Publish: publish},
-		Scan:   lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API},
+		Scan:   s.scan(),
 	}
 }
 
@@ -231,9 +231,14 @@ func (s *Session) Message(ctx context.Context, stream string, sequence uint64) (
 
 // ScanHeaders returns a scan of the headers of a stream. The observer becomes part of the consumer's name.
 func (s *Session) ScanHeaders(stream, observer string) lane.Scan {
-	return lane.Scan{
-		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, Observer: observer, HeadersOnly: true,
-	}
+	scan := s.scan()
+	scan.Stream, scan.Observer, scan.HeadersOnly = stream, observer, true
+	return scan
+}
+
+// scan returns a scan of no stream yet.
+func (s *Session) scan() lane.Scan {
+	return lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API}
 }
 
 // Clock asks the leader of a stream for its time several times. It returns the leader's clock minus the local clock,

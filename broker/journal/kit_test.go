@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/acks"
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -111,8 +112,8 @@ func (k *kit) search(q Query) ([]Entry, Report) {
 	return all, r
 }
 
-func (k *kit) open() *Journal {
-	return Open(Config{Conn: k.conn, JetStream: k.js, APIPrefix: "$JS.API", Policy: k.policy})
+func (k *kit) open() Journal {
+	return Journal{lane.Scan{Conn: k.conn, JetStream: k.js, APIPrefix: "$JS.API"}, k.policy}
 }
 
 // batches returns the heads, the times and the sizes of the stored batches.

@@ -15,22 +15,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Config is the configuration of a reader of the journal.
-type Config struct {
-	Conn      *nats.Conn
-	JetStream jetstream.JetStream
-	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
-	Policy    message.Policy // has the name of the stream, and the keys that verify seals
-}
-
 // Journal reads the stream of records.
 type Journal struct {
-	cfg    Config
-	stream string
+	Scan   lane.Scan      // reads a stream that Search names; see [lane.Scan]
+	Policy message.Policy // has the name of the stream, and the keys that verify seals
 }
-
-// Open returns a journal. It sends no request.
-func Open(cfg Config) *Journal { return &Journal{cfg: cfg, stream: cfg.Policy.Names.JournalStream()} }
 
 // Entry is a record in the journal.
 type Entry struct {
@@ -43,7 +32,7 @@ var errLimit = errors.New("limit reached")
 
 // Search calls emit for each selected record, in the order in which the records were stored. It ends at the first error
 // of emit, and returns this error. If there is no stream, Search returns ErrNoJournal.
-func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (Report, error) {
+func (j Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
 	if err != nil {
 		return Report{}, err
@@ -58,10 +47,8 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 		return s.Report, nil
 	}
 	s.OldestBatch = info.State.FirstTime.UTC()
-	scan := lane.Scan{
-		Conn: j.cfg.Conn, JetStream: j.cfg.JetStream, APIPrefix: j.cfg.APIPrefix, Stream: j.stream, Observer: "journal",
-		To: info.State.LastSeq, From: q.From.Sequence,
-	}
+	scan := j.Scan
+	scan.Stream, scan.Observer, scan.From, scan.To = j.stream(), "journal", q.From.Sequence, info.State.LastSeq
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
 		scan.Since = q.Since.Add(-skew)
 		s.BeginsLater = q.Since.Before(s.OldestBatch)
@@ -69,7 +56,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 	batches := uint64(0)
 	for m, err := range scan.All(ctx) {
 		if err != nil {
-			return s.Report, fmt.Errorf("read %s: %w", j.stream, err)
+			return s.Report, fmt.Errorf("read %s: %w", scan.Stream, err)
 		}
 		if !q.Until.IsZero() && m.At.After(q.Until.Add(maxRecordAge)) {
 			break
@@ -87,7 +74,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 }
 
 // Now returns the time by the clock of the stream's leader.
-func (j *Journal) Now(ctx context.Context) (time.Time, error) {
+func (j Journal) Now(ctx context.Context) (time.Time, error) {
 	info, err := j.info(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -95,22 +82,24 @@ func (j *Journal) Now(ctx context.Context) (time.Time, error) {
 	return info.TimeStamp, nil
 }
 
-func (j *Journal) info(ctx context.Context) (*jetstream.StreamInfo, error) {
+func (j Journal) stream() string { return j.Policy.Names.JournalStream() }
+
+func (j Journal) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	s, err := j.cfg.JetStream.Stream(ctx, j.stream)
+	s, err := j.Scan.JetStream.Stream(ctx, j.stream())
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, ErrNoJournal
 	case err != nil:
-		return nil, fmt.Errorf("state of %s: %w", j.stream, err)
+		return nil, fmt.Errorf("state of %s: %w", j.stream(), err)
 	}
 	return s.CachedInfo(), nil
 }
 
 // search is one read of the journal.
 type search struct {
-	*Journal
+	Journal
 	Query
 	Report
 	emit   func(Entry) error
@@ -143,7 +132,7 @@ func (s *search) process(m lane.Message) error {
 		}
 		r, err := parseRecord(line)
 		if err != nil {
-			return fmt.Errorf("message %d of %s: %w", m.Sequence, s.stream, err)
+			return fmt.Errorf("message %d of %s: %w", m.Sequence, s.stream(), err)
 		}
 		if !s.matches(r) {
 			continue
@@ -162,9 +151,9 @@ func (s *search) process(m lane.Message) error {
 
 // isOwn reports whether a broker wrote a message. Without a secret, any message on the journal's subject counts.
 func (s *search) isOwn(m lane.Message) bool {
-	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {
+	if m.Subject != s.Policy.Names.JournalSubject() || m.Undecodable {
 		return false
 	}
 	note := message.Note{Subject: m.Subject, Body: m.Data, Seal: nats.Header(m.Header).Get(message.HeaderSeal)}
-	return s.cfg.Policy.Keys.Trusts(note)
+	return s.Policy.Keys.Trusts(note)
 }

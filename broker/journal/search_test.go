@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -272,7 +273,7 @@ func TestSearchTimeout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := Open(Config{Conn: k.conn, JetStream: js, APIPrefix: natstest.ProxyAPI, Policy: k.policy})
+			j := Journal{lane.Scan{Conn: k.conn, JetStream: js, APIPrefix: natstest.ProxyAPI}, k.policy}
 			r, err := j.Search(context.Background(), Query{}, func(Entry) error { return nil })
 			if err == nil || muted.Load() == 0 {
 				t.Errorf("%s is not answered: got %+v, %v after %d requests, want an error", request, r, err, muted.Load())

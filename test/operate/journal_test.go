@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/journal"
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -25,7 +26,7 @@ const journalStream = "DELAY_JOURNAL"
 // journaled searches the journal.
 func journaled(c *harness.Client, q journal.Query) ([]journal.Entry, journal.Report) {
 	c.T.Helper()
-	j := journal.Open(journal.Config{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API", Policy: c.Policy("delay")})
+	j := journal.Journal{Scan: lane.Scan{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API"}, Policy: c.Policy("delay")}
 	var all []journal.Entry
 	report, err := j.Search(context.Background(), q, func(e journal.Entry) error {
 		all = append(all, e)
