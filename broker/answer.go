@@ -39,7 +39,7 @@ func (b *Broker) AnswerOf(s Status) InstanceStatus {
 		Lanes:          s.LaneAnswers(),
 		Settings:       b.settings,
 		Totals:         s.Totals(b.startTime),
-		Pauses:         &stats.PausesAnswer{Applied: b.pauses.AppliedVersion(), Record: b.pauses.Record()},
+		Pauses:         stats.PausesAnswer{Applied: b.pauses.AppliedVersion(), Record: b.pauses.Record()},
 	}
 }
 
@@ -55,8 +55,7 @@ func (b *Broker) answer(ctx context.Context) {
 		if len(m.Data) > 0 {
 			b.pauses.Receive(pause.ParseAnnouncement(m))
 		}
-		options := stats.ParseQuery(m.Header)
-		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) || options.Except == b.id {
+		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) || m.Header.Get(stats.HeaderExcept) == b.id {
 			return
 		}
 		select {

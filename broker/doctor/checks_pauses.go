@@ -5,13 +5,12 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
-	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 )
 
-// checkPauses reports the paused targets. A pause is a fault if a broker runs whose version ignores pauses, or if the
-// secret that sealed the list of pauses is lost or not set here. Without a pause checkPauses reports nothing.
+// checkPauses reports the paused targets. A pause is a fault if the secret that sealed the list of pauses is lost or not
+// set here. Without a pause checkPauses reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return finding(Critical,
@@ -21,10 +20,6 @@ func checkPauses(f Facts) []Finding {
 	}
 	if f.Infos == nil || len(f.lanes.Paused) == 0 {
 		return nil
-	}
-	if old := f.instances.Names(func(a stats.InstanceStatus) bool { return a.Pauses == nil }); len(old) > 0 {
-		return finding(Critical, "upgrade this broker, or stop it until all targets are resumed",
-			"a broker whose version ignores pauses delivers to paused targets: %s", text.ShortList(old))
 	}
 	var paused, unproven []string
 	for _, p := range f.lanes.Paused {

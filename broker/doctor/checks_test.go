@@ -20,7 +20,7 @@ import (
 // laneIn returns a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
 	return inspect.Lane{
-		Stream: cfg.Name, Kind: streams.Level, Reader: inspect.Reader{Owner: inspect.OwnerReads},
+		Stream: cfg.Name, Kind: streams.Level, Owner: inspect.OwnerReads,
 		Info: &jetstream.StreamInfo{Config: cfg},
 	}
 }
@@ -33,7 +33,7 @@ func probeOf(checks ...stats.Check) Facts {
 // fullServer returns the facts of a server that refuses to store messages.
 func fullServer(name string) Facts {
 	refused := trial{known: true, refusal: "insufficient resources"}
-	return Facts{connectionFacts: connectionFacts{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
+	return Facts{serverName: name, account: &jetstream.AccountInfo{}, trial: refused}
 }
 
 // inContainer returns the facts of a process in a container of 512 MiB, with GOMEMLIMIT set to limit.
@@ -51,7 +51,7 @@ func viewWith(lanes ...inspect.Lane) Facts {
 
 // ofVersion returns the facts of a server of the version.
 func ofVersion(version string) Facts {
-	return Facts{connectionFacts: connectionFacts{version: version}}
+	return Facts{version: version}
 }
 
 // clockFacts returns the facts of two leaders. The clock of the second leader has an offset.
@@ -85,7 +85,7 @@ var (
 
 func stopped() inspect.Lane {
 	return inspect.Lane{
-		Stream: "DELAY_1s", Reader: inspect.Reader{Owner: inspect.OwnerStopped, Instance: "kitchen"},
+		Stream: "DELAY_1s", Owner: inspect.OwnerStopped, Instance: "kitchen",
 	}
 }
 
@@ -134,8 +134,7 @@ func embeddedDurability() Facts {
 func operatorBeside(brokers ...stats.InstanceStatus) Facts {
 	nothing := permissions{Publish: &rules{Deny: []string{"$JS.API.STREAM.>"}}}
 	return Facts{
-		connectionFacts: connectionFacts{apiPrefix: ownAPI, prefix: "delay", name: "operator",
-			user: &userInfo{User: "operator", Permissions: nothing}},
+		apiPrefix: ownAPI, prefix: "delay", name: "operator", user: &userInfo{User: "operator", Permissions: nothing},
 		want:      []streams.Spec{{Stream: "DELAY_1s", Kind: streams.Level, Name: "1s"}},
 		instances: inspect.Instances{ProvenAnswers: brokers},
 	}
@@ -178,7 +177,7 @@ var checkCases = []struct {
 	{"no broker answers", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
 
 	{"an operator without a name", checkRights,
-		Facts{connectionFacts: connectionFacts{apiPrefix: ownAPI, prefix: "delay", user: new(userInfo)}}, Fine,
+		Facts{apiPrefix: ownAPI, prefix: "delay", user: new(userInfo)}, Fine,
 		"this user may purge no lane, unlike a broker, and no broker reports its user; the user may use all commands"},
 	{"an operator beside a broker that does not report its user", checkRights,
 		operatorBeside(stats.InstanceStatus{Instance: "a"}),

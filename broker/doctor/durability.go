@@ -35,19 +35,13 @@ func (s Sync) String() string {
 	return "fsync every " + levels.FormatDuration(s.Every)
 }
 
-// A Weakness is an avoidable fault of the streams or the server.
-type Weakness struct {
-	Severity        Severity
-	Problem, Advice string
-}
-
 // fsyncLoss describes the messages that a server with an unknown sync interval may lose. The JetStream API does not
 // report the interval.
 const fsyncLoss = "the messages since the last fsync (sync_interval, 2 minutes by default)"
 
-// Describe returns the durability of an acknowledged message in the weakest stream as text, and the weaknesses that an
-// operator can remove.
-func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
+// Describe returns the durability of an acknowledged message in the weakest stream as text, and the weaknesses of the
+// streams and the server that an operator can remove.
+func (d Durability) Describe() (meaning string, weaknesses []Finding) {
 	if len(d.Streams) == 0 {
 		return "unknown: no stream was read", nil
 	}
@@ -68,7 +62,7 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	}
 	add := func(state Severity, streams []string, advice, format string) {
 		if len(streams) > 0 {
-			weaknesses = append(weaknesses, Weakness{state, fmt.Sprintf(format, d.namesOf(streams)), advice})
+			weaknesses = append(weaknesses, finding(state, advice, format, d.namesOf(streams))...)
 		}
 	}
 	add(Critical, memory, "recreate these streams with file storage after they are empty",
@@ -88,8 +82,8 @@ func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	add(Warn, evenReplicas, "nats stream edit <stream> --replicas 3",
 		"an even number of replicas tolerates no more failures than one replica less: %s")
 	if weakness := serverWeakness(d.Version); weakness != "" {
-		weaknesses = append(weaknesses, Weakness{Warn, "nats-server " + d.Version + " " + weakness,
-			"upgrade to " + recommendedServers})
+		weaknesses = append(weaknesses, finding(Warn, "upgrade to "+recommendedServers, "nats-server %s %s", d.Version,
+			weakness)...)
 	}
 	return d.meaning(minReplicas, maxReplicas, len(memory) > 0, len(async) > 0), weaknesses
 }
@@ -142,7 +136,7 @@ func (d Durability) finding() Finding {
 	var advice []string
 	for _, w := range weaknesses {
 		f.Severity = max(f.Severity, w.Severity)
-		f.Detail += "; weak: " + w.Problem
+		f.Detail += "; weak: " + w.Detail
 		if !slices.Contains(advice, w.Advice) {
 			advice = append(advice, w.Advice)
 		}

@@ -135,9 +135,9 @@ func TestDurabilityInWords(t *testing.T) {
 			}
 			var problems []string
 			for _, w := range weaknesses {
-				problems = append(problems, w.Problem)
+				problems = append(problems, w.Detail)
 				if w.Advice == "" {
-					t.Errorf("%s: the weakness has no advice", w.Problem)
+					t.Errorf("%s: the weakness has no advice", w.Detail)
 				}
 			}
 			if !slices.EqualFunc(problems, test.weaknesses, strings.HasPrefix) {

@@ -64,7 +64,19 @@ type Facts struct {
 	Host       Host
 	ConnectErr error // if not nil, doctor has no connection, and all facts from NATS are unknown
 
-	connectionFacts
+	// Of the connection:
+	server     string // address, without credentials
+	serverName string
+	clustered  bool
+	version    string
+	apiPrefix  string
+	prefix     string // prefix of the broker's subjects
+	inbox      string
+	name       string    // name of the user; empty for a user without a name, such as a token
+	user       *userInfo // nil if the server does not report the user
+	linkUsers  []linkUser
+	refused    []string // the refused operations, such as "Publish to orders.a"
+
 	account    *jetstream.AccountInfo
 	accountErr error
 	want       []streams.Spec
@@ -84,21 +96,6 @@ type Facts struct {
 	pausedSeries []string // the series that are paused after dead letters, with the reasons
 }
 
-// connectionFacts has the facts about the connection.
-type connectionFacts struct {
-	server     string // address, without credentials
-	serverName string
-	clustered  bool
-	version    string
-	apiPrefix  string
-	prefix     string // prefix of the broker's subjects
-	inbox      string
-	name       string    // name of the user; empty for a user without a name, such as a token
-	user       *userInfo // nil if the server does not report the user
-	linkUsers  []linkUser
-	refused    []string // the refused operations, such as "Publish to orders.a"
-}
-
 // A gatherer gathers facts by an inspector's requests.
 type gatherer struct {
 	*inspect.Inspector
@@ -111,11 +108,9 @@ func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links 
 	i := gatherer{inspector, inspector.Policy().Names}
 	f := Facts{
 		Config: i.Config(), Host: host, want: i.Wanted(),
-		connectionFacts: connectionFacts{
-			server: link.ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
-			clustered: i.Clustered(), apiPrefix: i.APIPrefix(), prefix: i.names.Prefix(), inbox: link.Inbox(i.Conn),
-			name: link.UserOf(i.Conn),
-		},
+		server: link.ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
+		clustered: i.Clustered(), apiPrefix: i.APIPrefix(), prefix: i.names.Prefix(), inbox: link.Inbox(i.Conn),
+		name: link.UserOf(i.Conn),
 	}
 	f.user = askUser(ctx, i.Session) // without an answer, only refusals show the user's permissions
 	if f.user != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/pause"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -141,7 +142,7 @@ var healthy = []situation{
 	}},
 	{name: "a paused target", set: func(sc *scene) {
 		sc.serve()
-		if _, err := harness.InspectAs(sc.t, sc.server, sc.cfg, "").Pause(sc.t.Context(), "orders.>"); err != nil {
+		if _, err := harness.InspectAs(sc.t, sc.server, sc.cfg, "").Pause(sc.t.Context(), "orders.>", pause.Hours{}); err != nil {
 			sc.t.Fatal(err)
 		}
 		sc.publish(2000, "delay.1s.orders.x")

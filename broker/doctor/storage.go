@@ -89,14 +89,11 @@ func (f Facts) checkAccount() []Finding {
 	}
 	var findings []Finding
 	for tier, used := range stores {
-		state := Fine
-		switch part := used.Share(); {
-		case part >= inspect.FullShare:
-			state = Critical
-		case part >= storeWarn:
-			state = Warn
-		}
-		if state > Fine {
+		if used.Share() >= storeWarn {
+			state := Warn
+			if used.Share() >= inspect.FullShare {
+				state = Critical
+			}
 			findings = append(findings, finding(state, "raise the account's storage limit",
 				"the account's %sstorage has %d of %d bytes", tier, used.Bytes, used.Limit)...)
 		}

@@ -54,7 +54,7 @@ func (s *search) describeRecord(records journalRecords) Whereabouts {
 	r := records.lastEntry
 	w := Whereabouts{
 		ID: r.ID, Found: true, Searched: s.searched, Accepted: s.ID.At, Due: r.Due, Target: r.Target,
-		Retries: Retries{Attempts: r.Refusals, LastError: r.Reason}, Delivery: Delivery{Instance: r.Instance},
+		Attempts: r.Refusals, LastError: r.Reason, Instance: r.Instance,
 	}
 	if r.Code != "" {
 		w.Code, w.Reason, w.LastError = string(r.Code), r.Reason, ""

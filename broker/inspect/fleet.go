@@ -19,14 +19,14 @@ type Member struct {
 	Proven bool
 }
 
-// Fleet requests the status of all instances, and the additional data that options name. The call takes at most
-// answerTimeout, and returns the members sorted by name.
-func (i *Inspector) Fleet(ctx context.Context, options stats.QueryOptions) ([]Member, error) {
+// Fleet requests the status of all instances, unless except names an instance that need not answer. The call takes at
+// most answerTimeout, and returns the members sorted by name.
+func (i *Inspector) Fleet(ctx context.Context, except string) ([]Member, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	members := make(map[string]Member)
-	_, err := i.askAll(ctx, func(reply string) error {
-		return i.Conn.PublishMsg(&nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: options.Header()})
+	err := i.askAll(ctx, func(reply string) error {
+		return i.Conn.PublishMsg(&nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: stats.QueryHeader(except)})
 	}, func(m Member) (more bool) {
 		if previous, ok := members[m.Instance]; !ok || m.Proven || !previous.Proven {
 			members[m.Instance] = m

@@ -47,21 +47,18 @@ type Forecast struct {
 	Unplaced   uint64 `json:"unplaced"` // messages with unknown due times: their sample was empty
 
 	Exact bool `json:"exact"`
-	Work
 
-	SilentStreams []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
-	UnreadLanes   int      `json:"unread"`           // lanes without a reader; their messages will be late
-	// HeaderTargets is true if messages may have their target in a header. No pattern of targets finds these messages.
-	HeaderTargets bool `json:"header_targets"`
-}
-
-// Work counts the messages and the requests from which a forecast was computed.
-type Work struct {
+	// The messages and the requests from which the forecast was computed:
 	Read          uint64 `json:"read"`      // messages of the segments that were read completely
 	Ordered       uint64 `json:"ordered"`   // messages counted by the order of their level
 	Sampled       uint64 `json:"sampled"`   // messages in the samples
 	Represented   uint64 `json:"of"`        // messages that the samples represent
 	CountRequests int    `json:"questions"` // requests to the server for a count
+
+	SilentStreams []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
+	UnreadLanes   int      `json:"unread"`           // lanes without a reader; their messages will be late
+	// HeaderTargets is true if messages may have their target in a header. No pattern of targets finds these messages.
+	HeaderTargets bool `json:"header_targets"`
 }
 
 // Amount is a number of messages.

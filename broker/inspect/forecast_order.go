@@ -32,7 +32,7 @@ func newOrder(s *segment, cuts []time.Time) *order {
 	return o
 }
 
-// A gap is two indexes of remaining with known numbers, and only unknown numbers between them.
+// A gap is two indexes of remaining with known numbers, and only unknown numbers between them, if any.
 type gap struct {
 	*order
 	low, high int
@@ -41,17 +41,18 @@ type gap struct {
 func (g gap) width() uint64 { return g.remaining[g.low] - g.remaining[g.high] }
 func (g gap) middle() int   { return (g.low + g.high) / 2 }
 
-// gaps returns the gaps that contain messages. Without such a gap, departures is exact.
+// isExact reports whether the known numbers say when the messages of the gap leave. If all gaps are exact, departures
+// is exact.
+func (g gap) isExact() bool { return g.high-g.low == 1 || g.width() == 0 }
+
+// gaps returns all gaps, in their order.
 func (o *order) gaps() (gaps []gap) {
 	low := 0
 	for high := 1; high < len(o.remaining); high++ {
-		if !o.known[high] {
-			continue
+		if o.known[high] {
+			gaps = append(gaps, gap{o, low, high})
+			low = high
 		}
-		if g := (gap{o, low, high}); high-low > 1 && g.width() > 0 {
-			gaps = append(gaps, g)
-		}
-		low = high
 	}
 	return gaps
 }
@@ -62,7 +63,7 @@ func (f *forecast) bisect(ctx context.Context, orders []*order, maxRequests int)
 	for maxRequests > 0 {
 		var gaps []gap
 		for _, o := range orders {
-			gaps = append(gaps, o.gaps()...)
+			gaps = append(gaps, slices.DeleteFunc(o.gaps(), gap.isExact)...)
 		}
 		slices.SortFunc(gaps, func(a, b gap) int { return cmp.Compare(b.width(), a.width()) })
 		gaps = gaps[:min(len(gaps), maxConcurrent, maxRequests)]
@@ -99,16 +100,10 @@ func (f *forecast) bisectGap(ctx context.Context, g gap) error {
 // these messages may leave in one slot, so the maximum error of a slot is what the other slots got.
 func (o *order) departures() []estimate {
 	estimates := make([]estimate, 0, len(o.remaining)-1)
-	low := 0
-	for high := 1; high < len(o.remaining); high++ {
-		if !o.known[high] {
-			continue
-		}
-		width := float64(o.remaining[low] - o.remaining[high])
-		number := width / float64(high-low)
-		for ; low < high; low++ {
-			estimates = append(estimates, estimate{number: number, bound: width - number})
-		}
+	for _, g := range o.gaps() {
+		width, slots := float64(g.width()), g.high-g.low
+		number := width / float64(slots)
+		estimates = append(estimates, slices.Repeat([]estimate{{number: number, bound: width - number}}, slots)...)
 	}
 	return estimates
 }

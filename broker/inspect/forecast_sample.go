@@ -81,20 +81,18 @@ func (t tally) addOrder(o *order, counts sample) {
 		onTime = float64(counts.onTime) / float64(examined)
 	}
 	variance := shareVariance(deferred, examined, o.messages)
-	total, started := float64(o.messages), false
+	started := false
 	for slot, e := range o.departures() {
 		t[slot].number += e.number * onTime
 		t[slot].bound += e.bound
 		t[slot].variance += e.number * e.number * variance
 		// No message is due before the first one leaves.
 		if started = started || e.number > 0 || counts.deferred[slot] > 0; started && examined > 0 {
-			t[slot].number += total * float64(counts.deferred[slot]) / float64(examined)
-			t[slot].variance += total * total * shareVariance(counts.deferred[slot], examined, o.messages)
+			t.addShare(slot, o.messages, counts.deferred[slot], examined)
 		}
 	}
 	if unreadable := len(counts.deferred) - 1; examined > 0 {
-		t[unreadable].number += total * float64(counts.deferred[unreadable]) / float64(examined)
-		t[unreadable].variance += total * total * shareVariance(counts.deferred[unreadable], examined, o.messages)
+		t.addShare(unreadable, o.messages, counts.deferred[unreadable], examined)
 	}
 }
 

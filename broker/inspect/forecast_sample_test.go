@@ -92,7 +92,7 @@ func TestForecastOfMany(t *testing.T) {
 		}
 		if f.Pending != busyHours*messagesPerHour || f.Ordered != busyHours*direct || f.Read != 0 ||
 			f.Sampled > 2*maxSample || f.CountRequests > busyHours+10 {
-			t.Errorf("got %d pending, and %+v, want all messages counted by their order", f.Pending, f.Work)
+			t.Errorf("got %d pending, and %+v, want all messages counted by their order", f.Pending, f)
 		}
 		query.maxCuts = 5
 		coarse := forecastOf(t, i, query)
@@ -109,7 +109,7 @@ func TestForecastOfMany(t *testing.T) {
 		const rare = busyHours * messagesPerHour / 52
 		if sampled.Exact || !exact.Exact || exact.Pending != rare || sampled.Pending != rare {
 			t.Errorf("for one target: got %+v sampled, and %+v read, want an exact forecast only from the read messages",
-				sampled.Work, exact.Work)
+				sampled, exact)
 		}
 		if count := consumersOf(t, i, "DELAY_1d"); count != 0 {
 			t.Errorf("%d consumers remain, want none", count)

@@ -47,13 +47,19 @@ func (e estimate) round() Amount {
 // addSample spreads messages over the slots in proportion to their sample. Unrelated is the number of sampled messages
 // without a slot. If the sample is empty, addSample only increases the variances.
 func (t tally) addSample(messages uint64, sample []uint64, unrelated uint64) {
-	n, total := sum64(sample)+unrelated, float64(messages)
+	examined := sum64(sample) + unrelated
 	for slot, hits := range sample {
-		if n > 0 {
-			t[slot].number += total * float64(hits) / float64(n)
-		}
-		t[slot].variance += total * total * shareVariance(hits, n, messages)
+		t.addShare(slot, messages, hits, examined)
 	}
+}
+
+// addShare adds the share of a slot in messages: hits of the examined messages.
+func (t tally) addShare(slot int, messages, hits, examined uint64) {
+	total := float64(messages)
+	if examined > 0 {
+		t[slot].number += total * float64(hits) / float64(examined)
+	}
+	t[slot].variance += total * total * shareVariance(hits, examined, messages)
 }
 
 // shareVariance returns the variance of the share of a slot, estimated from its hits in a sample. It adds two messages

@@ -145,15 +145,15 @@ func (i *Inspector) askInstances(
 func (s *Session) NoInstanceRuns(ctx context.Context, names message.Names) bool {
 	ctx, cancel := s.WithRefusal(ctx)
 	defer cancel()
-	noSubscriber, err := s.askAll(ctx, names, nil, func(*nats.Msg, stats.InstanceStatus) (more bool) { return false })
-	return noSubscriber && err == nil
+	err := s.askAll(ctx, message.Policy{Names: names}, nil, func(Member) (more bool) { return false })
+	return errors.Is(err, nats.ErrNoResponders)
 }
 
 // askOnce requests the status once, and collects the answers until the timeout. If settle is false, askOnce returns as
 // soon as all streams have an owner.
 func (i *Inspector) askOnce(ctx context.Context, streams []string, settle bool) (Instances, error) {
 	var n Instances
-	_, err := i.askAll(ctx, nil, func(m Member) (more bool) {
+	err := i.askAll(ctx, nil, func(m Member) (more bool) {
 		n.Answers = append(n.Answers, m.InstanceStatus)
 		if m.Proven {
 			n.ProvenAnswers = append(n.ProvenAnswers, m.InstanceStatus)
@@ -164,37 +164,35 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, settle bool) 
 	return n, err
 }
 
-// askAll calls Session.askAll for this broker, and checks the seals of the answers.
-func (i *Inspector) askAll(
-	ctx context.Context, send func(reply string) error, take func(Member) (more bool),
-) (noSubscriber bool, err error) {
-	return i.Session.askAll(ctx, i.names, send, func(m *nats.Msg, a stats.InstanceStatus) (more bool) {
-		note := message.Note{Subject: m.Subject, Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
-		return take(Member{a, i.streams.Policy().Keys.Trusts(note)})
-	})
+// askAll calls Session.askAll for this broker. It is no error if no instance runs.
+func (i *Inspector) askAll(ctx context.Context, send func(reply string) error, take func(Member) (more bool)) error {
+	err := i.Session.askAll(ctx, i.Policy(), send, take)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return nil
+	}
+	return err
 }
 
 // askAll sends a request, and passes the answers to take until take returns false. It waits for at most answerTimeout,
-// and passes at most maxAnswers answers. If send is nil, askAll requests the status. NoSubscriber is true if the server
-// has no subscriber for the request; then err is nil.
+// and passes at most maxAnswers answers. If send is nil, askAll requests the status. If the server has no subscriber
+// for the request, askAll returns nats.ErrNoResponders.
 func (s *Session) askAll(
-	ctx context.Context, names message.Names, send func(reply string) error,
-	take func(*nats.Msg, stats.InstanceStatus) (more bool),
-) (noSubscriber bool, err error) {
+	ctx context.Context, p message.Policy, send func(reply string) error, take func(Member) (more bool),
+) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	reply := names.StatusAnswers() + nuid.Next()
+	reply := p.Names.StatusAnswers() + nuid.Next()
 	answers := make(chan *nats.Msg, maxAnswers) // SubscribeSync would allocate half a megabyte
 	sub, err := s.Conn.ChanSubscribe(reply, answers)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	if send == nil {
-		send = func(reply string) error { return s.Conn.PublishRequest(names.StatusCall(), reply, nil) }
+		send = func(reply string) error { return s.Conn.PublishRequest(p.Names.StatusCall(), reply, nil) }
 	}
 	if err := send(reply); err != nil {
-		return false, err
+		return err
 	}
 	for range maxAnswers {
 		var m *nats.Msg
@@ -204,21 +202,22 @@ func (s *Session) askAll(
 		}
 		switch {
 		case m == nil && s.Conn.IsClosed():
-			return false, nats.ErrConnectionClosed
+			return nats.ErrConnectionClosed
 		case m == nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return false, nil
+			return nil
 		case m == nil:
-			return false, ctx.Err()
+			return ctx.Err()
 		case m.Header.Get("Status") == "503":
-			return true, nil
+			return nats.ErrNoResponders
 		}
 		var a stats.InstanceStatus
 		if json.Unmarshal(m.Data, &a) != nil || a.Instance == "" {
 			continue // not an answer of a broker
 		}
-		if !take(m, a) {
-			return false, nil
+		note := message.Note{Subject: m.Subject, Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
+		if !take(Member{a, p.Keys.Trusts(note)}) {
+			return nil
 		}
 	}
-	return false, nil
+	return nil
 }

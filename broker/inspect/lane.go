@@ -50,8 +50,24 @@ type Lane struct {
 	Delay   float64      `json:"delay_seconds"`
 	Pending uint64       `json:"pending"`
 	Bytes   uint64       `json:"bytes"`
-	Head
-	Reader
+
+	// Of the first message:
+	HeadDue      time.Time `json:"head_due,omitzero"`
+	HeadDeadCode string    `json:"head_dead_letter,omitempty"` // code of the dead letter that the message will become
+	// Overdue is the time since the most overdue message should have left, as its owner reports it. Without an owner's
+	// report it is that of the first message, which may be delivered, and zero below minOverdue.
+	Overdue float64 `json:"overdue_seconds"`
+
+	// Of the instance that reads the lane; zero if unknown:
+	Owner         Owner        `json:"owner,omitempty"`
+	Instance      string       `json:"instance,omitempty"` // the owner
+	Format        int          `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
+	Fault         *fault.Fault `json:"fault,omitempty"`    // why the messages of the lane wait; nil if they do not
+	NewerMessages int          `json:"newer,omitempty"`    // messages in the owner's memory with a newer format
+	Held          int          `json:"held"`               // messages in the owner's memory
+	LastRead      uint64       `json:"read"`               // the last sequence that the owner read
+	ResumesAt     time.Time    `json:"resumes_at,omitzero"`
+
 	InRate  *float64 `json:"in_per_second,omitempty"`  // arrivals since the previous snapshot, or nil
 	OutRate *float64 `json:"out_per_second,omitempty"` // departures since the previous snapshot, or nil
 	State   State    `json:"state"`
@@ -63,27 +79,6 @@ type Lane struct {
 	spec    streams.Spec
 	arrived uint64 // the owner has delivered or moved all messages up to this sequence
 	format  int    // format of the first message; zero if it is a client's message, or unknown
-}
-
-// Head describes the first message of a lane.
-type Head struct {
-	HeadDue      time.Time `json:"head_due,omitzero"`
-	HeadDeadCode string    `json:"head_dead_letter,omitempty"` // code of the dead letter that the message will become
-	// Overdue is the time since the most overdue message should have left, as its owner reports it. Without an owner's
-	// report it is that of the first message, which may be delivered, and zero below minOverdue.
-	Overdue float64 `json:"overdue_seconds"`
-}
-
-// Reader describes the instance that reads a lane. Unknown fields are zero.
-type Reader struct {
-	Owner         Owner        `json:"owner,omitempty"`
-	Instance      string       `json:"instance,omitempty"` // the owner
-	Format        int          `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
-	Fault         *fault.Fault `json:"fault,omitempty"`    // why the messages of the lane wait; nil if they do not
-	NewerMessages int          `json:"newer,omitempty"`    // messages in the owner's memory with a newer format
-	Held          int          `json:"held"`               // messages in the owner's memory
-	LastRead      uint64       `json:"read"`               // the last sequence that the owner read
-	ResumesAt     time.Time    `json:"resumes_at,omitzero"`
 }
 
 func newLane(s streams.Spec, state State) Lane {

@@ -101,13 +101,9 @@ func pausesOf(l *pause.List) []Pause {
 	return pauses
 }
 
-// Pause pauses the targets of a pattern. After a return without an error, no running instance sends to these targets.
-func (i *Inspector) Pause(ctx context.Context, pattern string) (PauseChange, error) {
-	return i.PauseInHours(ctx, pattern, pause.Hours{})
-}
-
-// PauseInHours is like Pause, but pauses the targets in quiet hours only, unless hours is zero.
-func (i *Inspector) PauseInHours(ctx context.Context, pattern string, hours pause.Hours) (PauseChange, error) {
+// Pause pauses the targets of a pattern, in quiet hours only, unless hours is zero. After a return without an error, no
+// running instance sends to these targets.
+func (i *Inspector) Pause(ctx context.Context, pattern string, hours pause.Hours) (PauseChange, error) {
 	return i.changePauses(ctx, pattern, true, func(l *pause.List) (*pause.List, error) {
 		return l.Pause(pattern, hours, time.Now())
 	})
@@ -245,16 +241,13 @@ func (a *announcement) round(ctx context.Context, l *pause.List) error {
 	if l != nil {
 		send = func(reply string) error { return a.pauseStore().Announce(l, reply) }
 	}
-	_, err = a.askAll(ctx, send, func(m Member) (more bool) {
+	err = a.askAll(ctx, send, func(m Member) (more bool) {
 		responders[m.Instance], a.answered[m.Instance] = true, true
-		switch {
-		case m.Pauses == nil: // not a broker's answer
-			return true
-		case !m.Proven:
+		if !m.Proven {
 			return true
 		}
 		switch known := a.pauseStore().Open(m.Pauses.Record); {
-		case known == nil:
+		case known == nil: // not a broker's answer
 		case l == nil:
 			if a.newest == nil || known.Version > a.newest.Version {
 				a.newest = known

@@ -81,9 +81,7 @@ type recorder struct {
 	changes []StreamChange
 }
 
-func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
-	var s jetstream.Stream
-	var err error
+func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (s jetstream.Stream, err error) {
 	if !r.dry {
 		s, err = r.Streams.CreateStream(ctx, cfg)
 	}
@@ -95,16 +93,13 @@ func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig)
 	return s, err
 }
 
-func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
-	var s jetstream.Stream
+func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (s jetstream.Stream, err error) {
 	if !r.dry {
-		var err error
 		if s, err = r.Streams.UpdateStream(ctx, cfg); err != nil {
 			return s, err
 		}
 	}
-	var subjectsBefore []string
-	var detail []string
+	var subjectsBefore, detail []string
 	if info := r.infos[cfg.Name]; info != nil {
 		subjectsBefore = info.Config.Subjects
 		if len(cfg.Metadata) > len(info.Config.Metadata) { // the detail omits the value, which may be a secret

@@ -151,11 +151,11 @@ func TestExplainOverdue(t *testing.T) {
 		lane Lane
 		want string
 	}{
-		{Lane{Reader: Reader{Owner: NoOwner}}, "no instance reads its lane"},
-		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot work its lane now"},
-		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 10}}, "being delivered, or delivered and not yet removed"},
-		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 9, Instance: "k"}}, "k has not read it yet"},
-		{Lane{Reader: Reader{Owner: OwnerUnknown}}, "being delivered, or delivered and not yet removed, or not read yet"},
+		{Lane{Owner: NoOwner}, "no instance reads its lane"},
+		{Lane{Owner: OwnerStopped, Instance: "k"}, "k cannot work its lane now"},
+		{Lane{Owner: OwnerReads, LastRead: 10}, "being delivered, or delivered and not yet removed"},
+		{Lane{Owner: OwnerReads, LastRead: 9, Instance: "k"}, "k has not read it yet"},
+		{Lane{Owner: OwnerUnknown}, "being delivered, or delivered and not yet removed, or not read yet"},
 	} {
 		if got := explain(test.lane); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)

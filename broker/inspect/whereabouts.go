@@ -21,17 +21,7 @@ type Whereabouts struct {
 	Accepted time.Time `json:"accepted,omitzero"`
 	Due      time.Time `json:"due,omitzero"`
 	Target   string    `json:"target,omitempty"`
-	Retries
-	Paused string    `json:"paused,omitempty"` // a sentence about the pause of the message's target
-	Code   string    `json:"code,omitempty"`   // the dead-letter code
-	Reason string    `json:"reason,omitempty"`
-	Dead   time.Time `json:"dead_since,omitzero"`
-	Delivery
-	Searched uint64 `json:"searched"` // messages whose headers were read
-}
 
-// Retries describes the refused deliveries of a message.
-type Retries struct {
 	Attempts    int       `json:"attempts"` // deliveries refused so far
 	Allowed     int       `json:"attempts_allowed,omitempty"`
 	LastError   string    `json:"last_error,omitempty"` // reason of the last refusal
@@ -40,13 +30,18 @@ type Retries struct {
 	Refusals []message.Refusal `json:"refusals,omitempty"`
 	Deferred string            `json:"deferred,omitempty"` // the reason for the wait until RetryAt; empty after a refusal
 	RetryAt  time.Time         `json:"retry_at,omitzero"`
-}
 
-// Delivery is the journal's record of a delivery. If the record is that of a dead letter, only Instance is set.
-type Delivery struct {
+	Paused string    `json:"paused,omitempty"` // a sentence about the pause of the message's target
+	Code   string    `json:"code,omitempty"`   // the dead-letter code
+	Reason string    `json:"reason,omitempty"`
+	Dead   time.Time `json:"dead_since,omitzero"`
+
+	// Of the journal's record of a delivery. If the record is that of a dead letter, only Instance is set.
 	Delivered time.Time `json:"delivered_at,omitzero"`
 	Late      float64   `json:"late_seconds,omitempty"`
 	Instance  string    `json:"instance,omitempty"` // the instance that wrote the record
+
+	Searched uint64 `json:"searched"` // messages whose headers were read
 }
 
 // describe returns the common fields of a found message.
@@ -66,10 +61,8 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	}
 	r, problem := entry.ParseAny(s.Policy(), in)
 	w := s.describe(in, r.Accepted, r.Due, r.Target)
-	w.Retries = Retries{
-		Attempts: r.Attempts, Allowed: r.AllowedRefusals, LastError: r.LastError, LastFailure: r.LastFailure,
-		Refusals: r.Refusals(), Deferred: r.DeferralReason, RetryAt: r.RetryAt,
-	}
+	w.Attempts, w.Allowed, w.Refusals = r.Attempts, r.AllowedRefusals, r.Refusals()
+	w.LastError, w.LastFailure, w.Deferred, w.RetryAt = r.LastError, r.LastFailure, r.DeferralReason, r.RetryAt
 	paused := v.pauseOf(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.NextAttempt().Sub(now); {
 	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):

@@ -19,7 +19,7 @@ func forecast(b Bounds) *Use {
 	span := Duration(&length, "for", "length of the forecast")
 	by := Parsed(&unit, "by", "minute or hour (default: minute if --for is at most 2h, otherwise hour)", OneOf(units))
 	span.Default, by.Choices = length, units
-	u := &Use{Params: []*Param{span, by, pattern(&q.Target, onlyTarget), b.reads(&q.MaxRead, 50_000, 0)}}
+	u := &Use{Params: []*Param{span, by, pattern(&q.Target), b.reads(&q.MaxRead, 50_000, 0)}}
 	u.Check = func() (err error) {
 		if q.Length, err = levels.ParseDuration(length); err != nil {
 			return invalidParam("for", "%v", err)

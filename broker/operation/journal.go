@@ -74,7 +74,7 @@ func searchJournal(b Bounds) *Use {
 	from := Parsed(&q.From, "from", "continue where an earlier search stopped: the value that it printed",
 		journal.ParsePlace)
 	u := &Use{Check: p.check}
-	u.Params = append(p.params("ended"), pattern(&q.Target, onlyTarget), id, outcome, late, from, b.rows(&q.Limit, 100))
+	u.Params = append(p.params("ended"), pattern(&q.Target), id, outcome, late, from, b.rows(&q.Limit))
 	u.Look = func(ctx context.Context, d *Desk, show func(any) error) (End, error) {
 		now, err := d.JournalTime(ctx)
 		if err != nil {

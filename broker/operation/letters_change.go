@@ -69,7 +69,7 @@ func (c *letterChoice) change(
 		p.Field = false // a form has no field for what is selected already
 	}
 	u := &Use{Params: append(choice, more...), Check: c.check}
-	var about choiceFacts // of a plan
+	about := choiceFacts{targets: make(map[string]bool)} // of a plan
 	run := func(ctx context.Context, d *Desk, dry bool) (r Result, done int, err error) {
 		letters, f, err := c.open(ctx, d)
 		if err != nil {
@@ -144,9 +144,6 @@ const maxNamed = 1000
 
 // add adds a letter.
 func (f *choiceFacts) add(l deadletter.Letter) {
-	if f.targets == nil {
-		f.targets = make(map[string]bool)
-	}
 	if len(f.targets) < maxNamed {
 		f.targets[l.Target] = true
 	}

@@ -31,9 +31,9 @@ func (c *letterChoice) params() []*Param {
 	code.Choices, code.Field, code.Hint = texts(message.Codes()), true, "undelivered"
 	id := List(&c.filter.Sequences, "id", "only with this Delay-Id, or this number in dead ls", c.parseID)
 	reason := word(&c.reason, "reason", "only with this reason; # matches a number")
-	before := moment(&c.before, "before", "")
+	before := Parsed(&c.before, "before", "", ParseMoment)
 	before.Hidden = true
-	return slices.Concat([]*Param{code, pattern(&c.filter.Target, onlyTarget), reason}, c.period.params("stored"),
+	return slices.Concat([]*Param{code, pattern(&c.filter.Target), reason}, c.period.params("stored"),
 		[]*Param{id, before})
 }
 
@@ -127,7 +127,7 @@ func listLetters(b Bounds) *Use {
 	group.Choices = append(properties, each)
 	find := word(&c.find, "find", "only with this text: a part of the reason, a Delay-Id, a Nats-Msg-Id, or a target")
 	find.Field, find.Hint = true, "Id, Nats-Msg-Id or reason"
-	u := &Use{Params: append(c.params(), find, group, b.rows(&limit, 100)), Check: c.period.check}
+	u := &Use{Params: append(c.params(), find, group, b.rows(&limit)), Check: c.period.check}
 	u.Look = func(ctx context.Context, d *Desk, show func(any) error) (End, error) {
 		letters, f, err := c.open(ctx, d)
 		if err != nil {
@@ -220,13 +220,8 @@ func (c *letterChoice) count(
 	if err != nil && !partial {
 		return End{}, err
 	}
-	for n, g := range counted.Groups {
-		if limit > 0 && n == limit {
-			break
-		}
-		if err := show(g); err != nil {
-			return End{}, err
-		}
+	if err := showAll(counted.Groups, limit, show); err != nil {
+		return End{}, err
 	}
 	note := english.Plural(counted.Letters, "dead letter", "") + " in " + english.Plural(len(counted.Groups), "group", "")
 	if limit > 0 && len(counted.Groups) > limit {

@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,13 +177,13 @@ func listPending(b Bounds) *Use {
 		inspect.ParseCursor)
 	find := word(&q.Find, "find", "only this Delay-Id, key, Nats-Msg-Id or target")
 	find.Field, find.Hint = true, "Id, key or Nats-Msg-Id"
-	limit := b.rows(&q.Limit, 100)
+	limit := b.rows(&q.Limit)
 	if b.MaxRows == 0 {
 		limit = Count(&q.Limit, "limit", "maximum number of messages", 100, 1, 100_000)
 	}
 	most := b.reads(&q.MaxRead, 200_000, 1)
 	u := &Use{Params: []*Param{
-		find, pattern(&q.Target, onlyTarget), ahead(&q.MinDue, "due-after", "only due at this time or later"),
+		find, pattern(&q.Target), ahead(&q.MinDue, "due-after", "only due at this time or later"),
 		ahead(&q.MaxDue, "due-before", "only due before this time"), cursor, limit, most,
 	}}
 	u.Look = func(ctx context.Context, d *Desk, show func(any) error) (End, error) {
@@ -190,10 +191,8 @@ func listPending(b Bounds) *Use {
 		if err != nil {
 			return End{}, err
 		}
-		for _, m := range l.Messages {
-			if err := show(m); err != nil {
-				return End{}, err
-			}
+		if err := showAll(l.Messages, 0, show); err != nil {
+			return End{}, err
 		}
 		end := End{Value: l.ListEnd, At: l.Time, Empty: "no message matches", Notes: []string{
 			english.Plural(len(l.Messages), "message", "") + ", " + english.Plural(int(l.Read), "header", "") + " read",
@@ -288,7 +287,7 @@ func retrying(b Bounds) *Use {
 			return from, err
 		})
 	u := &Use{Params: []*Param{
-		pattern(&q.Target, onlyTarget), from, b.reads(&q.MaxRead, 1_000_000, 1), b.rows(&limit, 100),
+		pattern(&q.Target), from, b.reads(&q.MaxRead, 1_000_000, 1), b.rows(&limit),
 	}}
 	u.Look = func(ctx context.Context, d *Desk, show func(any) error) (End, error) {
 		q.Progress = d.progress
@@ -299,16 +298,11 @@ func retrying(b Bounds) *Use {
 		if err != nil {
 			return End{}, err
 		}
-		for n, g := range r.Groups {
-			if limit > 0 && n == limit {
-				break
-			}
-			if g.Target == "" {
-				g.Target = "all others"
-			}
-			if err := show(g); err != nil {
-				return End{}, err
-			}
+		for _, g := range r.Groups {
+			g.Target = cmp.Or(g.Target, "all others")
+		}
+		if err := showAll(r.Groups, limit, show); err != nil {
+			return End{}, err
 		}
 		end := End{Value: r, At: r.Time}
 		end.Empty, end.Notes = "no message is in the retry lanes", append(PauseLines(r.Paused), tooLargeLines(r.TooLarge)...)

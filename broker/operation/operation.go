@@ -53,8 +53,8 @@ type Bounds struct {
 }
 
 // rows returns the parameter for the maximum number of rows. Zero means all, if the door allows that.
-func (b Bounds) rows(into *int, fallback int) *Param {
-	low, high := 0, NoBound
+func (b Bounds) rows(into *int) *Param {
+	low, high, fallback := 0, NoBound, 100
 	if b.MaxRows > 0 {
 		low, high, fallback = 1, b.MaxRows, b.Rows
 	}

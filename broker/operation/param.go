@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/levels"
@@ -137,16 +136,10 @@ func texts[T ~string](values []T) (all []string) {
 }
 
 // pattern returns the parameter for a pattern of targets.
-func pattern(into *string, help string) *Param {
-	p := Parsed(into, "target", help, ParsePattern)
+func pattern(into *string) *Param {
+	p := Parsed(into, "target", "only for this target, or for a pattern of targets, as in 'orders.>'", ParsePattern)
 	p.Names, p.Hint, p.Field = "target", "orders.>", true
 	return p
-}
-
-const onlyTarget = "only for this target, or for a pattern of targets, as in 'orders.>'"
-
-func moment(into *time.Time, name, help string) *Param {
-	return Parsed(into, name, help, ParseMoment)
 }
 
 // ahead returns a parameter for a time: a duration counts from now.

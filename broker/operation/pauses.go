@@ -76,12 +76,7 @@ func listPauses(Bounds) *Use {
 		if err != nil {
 			return End{}, err
 		}
-		for _, p := range pauses {
-			if err := show(p); err != nil {
-				return End{}, err
-			}
-		}
-		return End{Empty: "no pattern is paused"}, nil
+		return End{Empty: "no pattern is paused"}, showAll(pauses, 0, show)
 	}}
 }
 
@@ -145,7 +140,7 @@ func changePause(pausing bool) func(Bounds) *Use {
 		u.Act = func(ctx context.Context, d *Desk) (Result, error) {
 			state := "is paused"
 			change := func(ctx context.Context, target string) (inspect.PauseChange, error) {
-				return d.PauseInHours(ctx, target, hours)
+				return d.Pause(ctx, target, hours)
 			}
 			switch {
 			case !pausing:

@@ -136,7 +136,7 @@ func changeSchedule(verb timer.Verb) func(Bounds) *Use {
 				r, err := absent(err)
 				return Plan{Sentence: r.Sentence, Result: r}, err
 			}
-			p, err := c.planOne(ctx, d, u, verb, newTime{})
+			p, err := c.planOne(ctx, d, u, verb)
 			if err == nil && c.target != "" {
 				u.fix("target", c.target)
 			}
@@ -168,7 +168,7 @@ func listSchedules(b Bounds) *Use {
 	}
 	rowOf := func(r store.Row) any { return schedule{r, roundsAfter(r.Recurring, maxUpcoming)} }
 	return &Use{
-		Params: slices.Concat([]*Param{pattern(&c.target, onlyTarget), name, word(&c.set, "set", setHelp)}, limit),
+		Params: slices.Concat([]*Param{pattern(&c.target), name, word(&c.set, "set", setHelp)}, limit),
 		Look: func(ctx context.Context, d *Desk, show func(any) error) (End, error) {
 			if c.limit > 0 {
 				return c.list(ctx, d, "no schedules", rowOf, show)

@@ -36,7 +36,7 @@ func (t *tableChoice) params() []*Param {
 		word(&s.Cron, "cron", "cron expression: '0 3 * * *', six fields with seconds, @daily"),
 		word(&s.Zone, "tz", "with --cron: the time zone, such as Europe/Berlin (default: UTC)"),
 		Count(&t.rounds, "rounds", "maximum number of rounds; 0 for no maximum", 0, 0, NoBound),
-		moment(&s.Last, "last", "no round after this time (RFC 3339)"), missed,
+		Parsed(&s.Last, "last", "no round after this time (RFC 3339)", ParseMoment), missed,
 		word(&s.Jitter, "jitter", "delay each round by a part of this duration: 5m"),
 	}
 }
@@ -100,28 +100,28 @@ const maxNext = 10_000
 func nextTimes(Bounds) *Use {
 	var c timerChoice
 	var t tableChoice
+	var table timetable.Table // of --every or --cron
 	var n int
 	number := Count(&n, "count", "number of times", 5, 1, maxNext)
 	number.Short = "n"
 	u := &Use{Params: slices.Concat(c.scheduleName(), t.newParams(), []*Param{number})}
 	hasTable := func() bool { return t.settings.Every+t.settings.Cron != "" }
 	u.Offline = hasTable
-	u.Check = func() error {
-		if hasTable() == (c.key != "") {
+	u.Check = func() (err error) {
+		switch {
+		case hasTable() == (c.key != ""):
 			return invalid("want NAME, or --every, or --cron")
-		}
-		if hasTable() {
-			_, err := t.parse()
+		case hasTable():
+			table, err = t.parse()
 			return err
 		}
 		return c.checkName()
 	}
 	u.Look = func(ctx context.Context, d *Desk, show func(any) error) (End, error) {
 		if hasTable() { // by the local clock: nothing is requested
-			table, err := t.parse()
 			start, ok := table.Start(time.Now(), t.first.Time(time.Now()))
-			if !ok || err != nil {
-				return End{}, errors.Join(err, invalid("no time is left before --last"))
+			if !ok {
+				return End{}, invalid("no time is left before --last")
 			}
 			if table.Rounds > 0 {
 				n = min(n, table.Rounds)

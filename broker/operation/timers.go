@@ -158,7 +158,7 @@ func (c *timerChoice) matching() []*Param {
 	upTo := Count(&c.upTo, "up-to", "", 0, 0, NoBound)
 	prefix.Hidden, upTo.Hidden = true, true
 	return selecting(
-		key, pattern(&c.target, onlyTarget), ahead(&c.dueAfter, "due-after", "only due at this time or later"),
+		key, pattern(&c.target), ahead(&c.dueAfter, "due-after", "only due at this time or later"),
 		ahead(&c.dueBefore, "due-before", "only due before this time"), once, prefix, upTo,
 	)
 }
@@ -174,7 +174,7 @@ func selecting(params ...*Param) []*Param {
 func (c *timerChoice) continued(b Bounds) []*Param {
 	return selecting(
 		Count(&c.after, "after", "continue after this sequence, which an earlier list printed", 0, 0, NoBound),
-		b.rows(&c.limit, 100),
+		b.rows(&c.limit),
 	)
 }
 

@@ -19,6 +19,7 @@ import (
 	"delaybroker/broker/timer/change"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/timetable"
 )
 
 // newTime has the parameters of a move. Exactly one must be set.
@@ -32,7 +33,7 @@ func (m *newTime) params() []*Param {
 	by := Parsed(&m.by, "by", "due later or earlier by a duration: +5m, -5m", change.ParseShift)
 	all := []*Param{
 		by, Duration(&m.in, "in", "due after a duration: 15m, 1h30m, 1500ms"),
-		moment(&m.at, "at", "due at a time: RFC 3339 with a zone"),
+		Parsed(&m.at, "at", "due at a time: RFC 3339 with a zone", ParseMoment),
 	}
 	for n, hint := range []string{"+5m or -5m", "15m", ""} {
 		all[n].Field, all[n].Hint = true, hint
@@ -106,7 +107,7 @@ func changeTimers(verb timer.Verb) func(Bounds) *Use {
 			if c.all {
 				return c.planAll(ctx, d, u, verb, m)
 			}
-			return c.planOne(ctx, d, u, verb, m)
+			return c.planOne(ctx, d, u, verb)
 		}
 		u.Act = func(ctx context.Context, d *Desk) (Result, error) {
 			if c.all {
@@ -141,7 +142,7 @@ func (c *timerChoice) check(verb timer.Verb, m newTime) error {
 }
 
 // planOne reads the timer. It fixes the generation, unless the change has the generation of a schedule's series.
-func (c *timerChoice) planOne(ctx context.Context, d *Desk, u *Use, verb timer.Verb, m newTime) (Plan, error) {
+func (c *timerChoice) planOne(ctx context.Context, d *Desk, u *Use, verb timer.Verb) (Plan, error) {
 	got, err := d.do(ctx, change.Change{Call: timer.Call{Verb: timer.Get}, Key: c.key, Target: c.target})
 	switch {
 	case err != nil:
@@ -270,9 +271,10 @@ func retime(Bounds) *Use {
 	var c timerChoice
 	var m newTime
 	var t tableChoice
+	var table timetable.Table
 	u := &Use{Params: slices.Concat(c.name(), c.one(), m.params()[1:], t.params())}
-	u.Check = func() error {
-		if _, err := t.parse(); err != nil {
+	u.Check = func() (err error) {
+		if table, err = t.parse(); err != nil {
 			return err
 		}
 		if m.count() > 1 {
@@ -282,11 +284,7 @@ func retime(Bounds) *Use {
 	}
 	u.Act = func(ctx context.Context, d *Desk) (Result, error) {
 		w := c.change(timer.Retime, m)
-		table, err := t.parse()
 		w.Table = &table
-		if err != nil {
-			return Result{}, err
-		}
 		return c.changeOne(ctx, d, w)
 	}
 	return u

@@ -52,8 +52,7 @@ type Plan struct {
 	Count    uint64   `json:"count"` // zero if Act would change nothing
 	Sentence string   `json:"sentence"`
 	Notes    []string `json:"notes,omitempty"` // about the objects that Act would not change
-	Warning  string   `json:"warning,omitempty"`
-	Result   Result   `json:"-"` // what a dry run reports
+	Result   Result   `json:"-"`               // what a dry run reports
 }
 
 // A Result is what an Act has changed.
@@ -101,6 +100,19 @@ func invalid(format string, args ...any) error { return invalidParam("", format,
 
 func invalidParam(name, format string, args ...any) error {
 	return &InvalidError{Param: name, Sentence: fmt.Sprintf(format, args...)}
+}
+
+// showAll shows rows, at most limit; zero means all.
+func showAll[T any](rows []T, limit int, show func(row any) error) error {
+	for n, row := range rows {
+		if limit > 0 && n == limit {
+			break
+		}
+		if err := show(row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Param returns the parameter with a name, or nil.

@@ -24,7 +24,7 @@ type InstanceStatus struct {
 	Lanes   []LaneAnswer  `json:"lanes"`            // lanes that the instance owns
 	Totals  *Totals       `json:"totals,omitempty"` // counts since the instance started
 	// Pauses is its list of paused targets.
-	Pauses *PausesAnswer `json:"pauses,omitempty"`
+	Pauses PausesAnswer `json:"pauses"`
 	// Settings has a digest of each setting that all instances should have in common, by name.
 	Settings map[string]string `json:"settings,omitempty"`
 	// MissingRecords is the number of records that are missing in its journal: see journal.Writer.Missing.

@@ -154,7 +154,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 func TestLevelsShowWholeOwner(t *testing.T) {
 	x := openScreen(t, 80, 24)
 	a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}
-	lane := inspect.Lane{Reader: inspect.Reader{Owner: inspect.OwnerWaits, Instance: "vm-6a5276"}}
+	lane := inspect.Lane{Owner: inspect.OwnerWaits, Instance: "vm-6a5276"}
 	lane.Kind, lane.Level, lane.State = streams.Level, "30m", inspect.Retiring
 	lane.Stream = "DELAY_LEVEL_OF_THIRTY_MINUTES"
 	a.showLevels(inspect.Lanes{Lanes: []inspect.Lane{lane}}, levelsOptions{all: true})

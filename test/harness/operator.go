@@ -7,6 +7,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/pause"
 	"delaybroker/test/natstest"
 )
 
@@ -37,7 +38,7 @@ func Operator(t testing.TB, s *natstest.Server) *inspect.Inspector {
 
 func MustPause(t testing.TB, i *inspect.Inspector, pattern string) {
 	t.Helper()
-	if _, err := i.Pause(context.Background(), pattern); err != nil {
+	if _, err := i.Pause(context.Background(), pattern, pause.Hours{}); err != nil {
 		t.Fatalf("pause %s: %v", pattern, err)
 	}
 }

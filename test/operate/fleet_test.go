@@ -29,7 +29,7 @@ func TestFleetAnswers(t *testing.T) {
 		harness.StartBroker(t, s, other)
 		i := harness.Inspect(t, s, cfg)
 		forge(t, s)
-		members, err := i.Fleet(t.Context(), stats.QueryOptions{})
+		members, err := i.Fleet(t.Context(), "")
 		if err != nil || len(members) != 3 {
 			t.Fatalf("got %d members, %v", len(members), err)
 		}
@@ -39,7 +39,7 @@ func TestFleetAnswers(t *testing.T) {
 			}
 		}
 		except := members[slices.IndexFunc(members, func(m inspect.Member) bool { return m.Proven })].Instance
-		members, err = i.Fleet(t.Context(), stats.QueryOptions{Except: except})
+		members, err = i.Fleet(t.Context(), except)
 		for _, m := range members {
 			if err != nil || m.Instance == except || len(members) != 2 {
 				t.Errorf("%s, one of %d, answers although the request excludes %s; %v", m.Instance, len(members), except, err)

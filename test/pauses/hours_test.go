@@ -31,10 +31,10 @@ func TestQuietHours(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.PauseInHours(context.Background(), "mail.>", hours); err != nil {
+		if _, err := o.Pause(context.Background(), "mail.>", hours); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.PauseInHours(context.Background(), "mail.>", hours); !errors.Is(err, pause.ErrPaused) {
+		if _, err := o.Pause(context.Background(), "mail.>", hours); !errors.Is(err, pause.ErrPaused) {
 			t.Errorf("the same hours a second time: %v", err)
 		}
 		const messages = 3 * 4 * 4 // every fifteen minutes of the first four hours of three days, one second after the minute
@@ -109,7 +109,7 @@ func TestQuietHoursBecomeAPause(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.PauseInHours(context.Background(), "mail.>", hours); err != nil {
+		if _, err := o.Pause(context.Background(), "mail.>", hours); err != nil {
 			t.Fatal(err)
 		}
 		pauses, err := o.Pauses(context.Background())

@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -105,7 +106,7 @@ func TestPausedByAllInstances(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		c, o := harness.NewClient(t, s), harness.Operator(t, s)
 		c.Target("ORDERS", "orders.>")
-		change, err := o.Pause(context.Background(), "orders.>")
+		change, err := o.Pause(context.Background(), "orders.>", pause.Hours{})
 		if err != nil || len(change.Confirmed) != 2 || len(change.Unconfirmed) != 0 {
 			t.Fatalf("%+v, %v, want the confirmation of two instances", change, err)
 		}

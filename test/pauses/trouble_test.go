@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/pause"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -124,7 +125,8 @@ func TestResumedInFullAccount(t *testing.T) {
 		time.Sleep(time.Minute)
 		account := harness.StorageLimit(c, s)
 		account.Reach()
-		if _, err := o.Pause(context.Background(), "mail.>"); err == nil || !strings.Contains(err.Error(), "did not store") {
+		_, err := o.Pause(context.Background(), "mail.>", pause.Hours{})
+		if err == nil || !strings.Contains(err.Error(), "did not store") {
 			t.Errorf("pause: %v, want an error that the stream cannot store the pause", err)
 		}
 		change, err := o.Resume(context.Background(), "ui.>")
@@ -175,7 +177,7 @@ func TestPauseWithoutItsStream(t *testing.T) {
 		b := harness.LaunchVerifying(t, s, broker.Config{})
 		<-b.Broker.Ready()
 		c.Target("ORDERS", "orders.>")
-		if _, err := o.Pause(context.Background(), "orders.>"); !errors.Is(err, inspect.ErrNoPauses) {
+		if _, err := o.Pause(context.Background(), "orders.>", pause.Hours{}); !errors.Is(err, inspect.ErrNoPauses) {
 			t.Errorf("pause: %v, want an error that no stream exists", err)
 		}
 		c.Publish("delay.1s.orders.x", "000000")
@@ -195,7 +197,7 @@ func TestPauseBesideSilentInstance(t *testing.T) {
 		_, o := start(t, s, cfg)
 		active.Links.Control.Close()
 		began := time.Now()
-		change, err := o.Pause(context.Background(), "orders.>")
+		change, err := o.Pause(context.Background(), "orders.>", pause.Hours{})
 		if took := time.Since(began); err != nil || len(change.Confirmed) != 1 || took < time.Second {
 			t.Errorf("pause beside a silent active instance: %+v, %v after %s; want one confirmation after the take-over",
 				change, err, took)

@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/test/natstest"
 )
@@ -137,7 +138,7 @@ func (s *stage) pauseAndResume(ctx context.Context, received func() map[string]i
 	if err != nil {
 		return err
 	}
-	if _, err := o.Pause(ctx, "payments.paused"); err != nil {
+	if _, err := o.Pause(ctx, "payments.paused", pause.Hours{}); err != nil {
 		return err
 	}
 	if _, err := s.js.Publish(ctx, "delayin.1s.payments.paused", nil); err != nil {

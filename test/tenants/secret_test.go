@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/pause"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/test/harness"
@@ -93,7 +94,7 @@ func TestSecretIsChanged(t *testing.T) {
 		harness.MustPause(t, operator, "mail.>")
 		harness.MustPause(t, operator, "news.>")
 		stranger := operatorWith(t, s, secretB)
-		if _, err := stranger.Pause(context.Background(), "more.>"); !errors.Is(err, inspect.ErrUnopened) {
+		if _, err := stranger.Pause(context.Background(), "more.>", pause.Hours{}); !errors.Is(err, inspect.ErrUnopened) {
 			t.Errorf("a pause without the secret of the list: %v, want %v", err, inspect.ErrUnopened)
 		}
 		if _, err := stranger.Pauses(context.Background()); !errors.Is(err, inspect.ErrUnopened) {

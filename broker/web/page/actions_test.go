@@ -17,17 +17,11 @@ func TestTicketHolds(t *testing.T) {
 	ann, bob := Token{"ann", secret}, Token{"bob", secret + "b"}
 	items := func(target string) []map[string][]string { return []map[string][]string{{"target": {target}}} }
 	d := plannedChange{Operation: "timers cancel", Items: items("orders.>"), Count: 3, Expiry: now.Add(planLifetime)}
-	ticket, err := seal(d, ann)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticket := seal(d, ann)
 	if got, err := unseal(ticket, ann, now); err != nil || !reflect.DeepEqual(got.Items, d.Items) || got.Count != d.Count {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	other, err := seal(plannedChange{Operation: "timers cancel", Items: items(">"), Expiry: d.Expiry}, bob)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := seal(plannedChange{Operation: "timers cancel", Items: items(">"), Expiry: d.Expiry}, bob)
 	forged, _, _ := strings.Cut(other, ".")
 	_, sum, _ := strings.Cut(ticket, ".")
 	for name, open := range map[string]func() (plannedChange, error){
@@ -60,10 +54,7 @@ func TestLogWithoutHeaderValues(t *testing.T) {
 	a := plannedChange{
 		Operation: o.Name, Items: []map[string][]string{values}, Expiry: time.Now().Add(planLifetime), Line: o.Line(u, true),
 	}
-	ticket, err := seal(a, ann)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticket := seal(a, ann)
 	call(p, "POST", "/api/act", `{"ticket":"`+ticket+`"}`, "Authorization", "Bearer "+secret,
 		"Content-Type", "application/json")
 	if text := log.String(); !strings.Contains(text, "--header 'Authorization: …'") ||

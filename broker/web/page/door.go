@@ -118,11 +118,9 @@ func (p *Page) lookAt(ctx context.Context, i *inspect.Inspector, o operation.Ope
 
 // A plan describes the effect of a change before the execution.
 type plan struct {
-	Count    uint64   `json:"count"`
-	Sentence string   `json:"sentence"`
-	Notes    []string `json:"notes,omitempty"` // about the objects that the change would not change
-	Shell    string   `json:"shell"`
-	Ticket   string   `json:"ticket,omitempty"` // the sealed change; empty if it would change nothing
+	operation.Plan
+	Shell  string `json:"shell"`
+	Ticket string `json:"ticket,omitempty"` // the sealed change; empty if it would change nothing
 }
 
 // planChange plans the change of a request, item by item.
@@ -169,7 +167,7 @@ func (p *Page) planChange(w http.ResponseWriter, r *http.Request, token Token) {
 			lines, logged = append(lines, o.Line(u, false)), append(logged, o.Line(u, true))
 		}
 		if len(request.Items) > 1 {
-			shown.Sentence = strings.ToLower(o.Label) + " " + formatCount(c.Count, o.Noun)
+			shown.Sentence = strings.ToLower(o.Label) + " " + english.Plural(int(c.Count), o.Noun, "")
 		}
 		shown.Count, shown.Shell = c.Count, strings.Join(lines, "\n")
 		if c.Count == 0 {
@@ -181,13 +179,10 @@ func (p *Page) planChange(w http.ResponseWriter, r *http.Request, token Token) {
 				item["word"] = []string{rand.Text()}
 			}
 		}
-		var err error
-		shown.Ticket, err = seal(c, token)
-		return shown, err
+		shown.Ticket = seal(c, token)
+		return shown, nil
 	})
 }
-
-func formatCount(n uint64, noun string) string { return english.Plural(int(n), noun, "") }
 
 func (p *plan) addNote(sentence string) {
 	if len(p.Notes) < maxNotes {

@@ -184,20 +184,10 @@ func (lane *lane) describe(owner string, r stats.LaneAnswer) {
 // dueWithin estimates the number of messages that become due within d. If only a part of a bucket lies within d, the
 // messages of the bucket count in proportion to this part.
 func dueWithin(f inspect.Forecast, now time.Time, d time.Duration) uint64 {
-	end, n := now.Add(d), 0.0
+	n := 0.0
 	for _, b := range f.Buckets {
-		from, to := b.From, b.To
-		if !to.After(now) || !from.Before(end) {
-			continue
-		}
-		if from.Before(now) {
-			from = now
-		}
-		if to.After(end) {
-			to = end
-		}
-		if length := b.To.Sub(b.From); length > 0 {
-			n += float64(b.Messages) * float64(to.Sub(from)) / float64(length)
+		if from, to := max(0, b.From.Sub(now)), min(d, b.To.Sub(now)); from < to {
+			n += float64(b.Messages) * float64(to-from) / float64(b.To.Sub(b.From))
 		}
 	}
 	return uint64(n + 0.5)

@@ -7,7 +7,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/stats"
 	"delaybroker/broker/text"
 )
 
@@ -50,13 +49,13 @@ func explain(err error) string {
 	return sentence
 }
 
-// fleet returns the reports of the instances. If reports may be missing, the string has the reason.
-func (s *session) fleet(ctx context.Context, query stats.QueryOptions) ([]inspect.Member, string) {
+// fleet returns the reports of the instances except one. If reports may be missing, the string has the reason.
+func (s *session) fleet(ctx context.Context, except string) ([]inspect.Member, string) {
 	i, err := s.connect(ctx)
 	if err != nil {
 		return nil, "only this instance is shown: cannot connect: " + text.Printable(err.Error(), 300)
 	}
-	members, err := i.Fleet(ctx, query)
+	members, err := i.Fleet(ctx, except)
 	if err != nil {
 		s.close()
 		return members, "the other instances cannot be queried: " + explain(err)

@@ -11,7 +11,6 @@ import (
 
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 )
 
@@ -89,7 +88,7 @@ func (p *Page) produce(ctx context.Context) {
 		} else if now.Sub(lastViewer) > idleTimeout {
 			return
 		}
-		members, trouble := s.fleet(ctx, stats.QueryOptions{Except: self})
+		members, trouble := s.fleet(ctx, self)
 		now = time.Now()
 		// An instance has its new step some milliseconds after the step's end.
 		if at := now.Add(-time.Second).Truncate(history.FineStep); !at.Equal(intervalStart) {
@@ -189,22 +188,15 @@ func (w *watch) scan(ctx context.Context, s *session) {
 	f, err := i.Forecast(ctx, inspect.ForecastQuery{
 		Length: time.Hour, Step: time.Minute, MaxRead: aheadRead, Sample: aheadSample,
 	})
-	if err != nil {
-		w.scanFailed(s, err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil { // the results of the previous scan remain
+		s.close()
+		w.scanError = "cannot read the streams, so the numbers of due messages may be old: " + explain(err)
 		return
 	}
-	w.mu.Lock()
 	w.forecast, w.scanError = &f, ""
-	w.mu.Unlock()
 	w.send("ahead", f)
-}
-
-// scanFailed records the error of a scan. The results of the previous scan remain.
-func (w *watch) scanFailed(s *session, err error) {
-	s.close()
-	w.mu.Lock()
-	w.scanError = "cannot read the streams, so the numbers of due messages may be old: " + explain(err)
-	w.mu.Unlock()
 }
 
 // refresh requests a scan and a check immediately, because an action may have changed the streams.

@@ -207,7 +207,7 @@ func (p Process) announce(
 		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
 		"http", probes, "page", settings.PageURL(probes), "durability", meaning)
 	for _, w := range weak {
-		p.Log.Warn("the durability has a weakness", "what", w.Problem, "do", w.Advice)
+		p.Log.Warn("the durability has a weakness", "what", w.Detail, "do", w.Advice)
 	}
 }
 
