@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkPauses reports the paused targets. A pause is a fault if the secret that sealed the list of pauses is lost or not
-// set here. Without a pause checkPauses reports nothing.
+// checkPauses reports the paused targets. A pause is a fault if the secret that sealed the list of pauses is lost or
+// not set here. Without a pause checkPauses reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return finding(Critical,

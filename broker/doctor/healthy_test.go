@@ -142,7 +142,8 @@ var healthy = []situation{
 	}},
 	{name: "a paused target", set: func(sc *scene) {
 		sc.serve()
-		if _, err := harness.InspectAs(sc.t, sc.server, sc.cfg, "").Pause(sc.t.Context(), "orders.>", pause.Hours{}); err != nil {
+		operator := harness.InspectAs(sc.t, sc.server, sc.cfg, "")
+		if _, err := operator.Pause(sc.t.Context(), "orders.>", pause.Hours{}); err != nil {
 			sc.t.Fatal(err)
 		}
 		sc.publish(2000, "delay.1s.orders.x")

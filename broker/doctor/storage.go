@@ -65,17 +65,15 @@ func checkStorage(f Facts) []Finding {
 
 // makeRoom returns the advice for a full stream: the limit to raise.
 func (f Facts) makeRoom(l inspect.Lane) string {
-	bytes := inspect.IsFullOfBytes(l.Info)
 	want, _ := streams.SpecOf(f.want, l.Stream)
-	switch {
-	case bytes && want.MaxBytes > 0:
-		return "raise DELAY_MAX_PENDING_BYTES, and restart the broker"
-	case !bytes && want.MaxMsgs > 0:
-		return "raise DELAY_MAX_PENDING, and restart the broker"
-	case bytes:
-		return "raise max_bytes of the stream: nats stream edit " + l.Stream
+	limit, setting, wanted := "max_msgs", "DELAY_MAX_PENDING", want.MaxMsgs
+	if inspect.IsFullOfBytes(l.Info) {
+		limit, setting, wanted = "max_bytes", "DELAY_MAX_PENDING_BYTES", want.MaxBytes
 	}
-	return "raise max_msgs of the stream: nats stream edit " + l.Stream
+	if wanted > 0 {
+		return "raise " + setting + ", and restart the broker"
+	}
+	return "raise " + limit + " of the stream: nats stream edit " + l.Stream
 }
 
 // checkAccount checks the account's limits. An account may have a limit for each tier: R1, R3 and so on.

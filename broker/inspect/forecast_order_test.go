@@ -60,7 +60,7 @@ func TestErrorCovers(t *testing.T) {
 					}
 				}
 				t := make(tally, 2)
-				t.addSample(population, []uint64{hits, uint64(sampled) - hits}, 0)
+				t.addShare(0, population, hits, uint64(sampled))
 				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(members)) > float64(a.MaxError) {
 					outside++
 				}
@@ -72,7 +72,7 @@ func TestErrorCovers(t *testing.T) {
 		}
 	}
 	exact := make(tally, 2)
-	exact.addSample(100, []uint64{30, 70}, 0)
+	exact.addShare(0, 100, 30, 100)
 	if a := exact[0].round(); a != (Amount{Messages: 30}) {
 		t.Errorf("a sample of all messages: got %+v, want an exact number", a)
 	}

@@ -53,11 +53,15 @@ func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 		}
 		counts, messages := f.samples[s.sampleKey()], s.messages
 		examined := sum64(counts.others)
-		switch f.tally.addSample(messages, counts.others, counts.unrelated); {
-		case examined == 0 && counts.unrelated == 0:
+		sampled := examined + counts.unrelated
+		for slot, hits := range counts.others {
+			f.tally.addShare(slot, messages, hits, sampled)
+		}
+		switch {
+		case sampled == 0:
 			f.report.Unplaced += messages
 		case counts.unrelated > 0:
-			messages = uint64(float64(messages) * float64(examined) / float64(examined+counts.unrelated))
+			messages = uint64(float64(messages) * float64(examined) / float64(sampled))
 		}
 		f.addSampled(messages, examined)
 	}

@@ -85,7 +85,9 @@ func (f *forecast) count(ctx context.Context, segments []*segment) error {
 		s.headers, err = f.scan(s).Count(ctx)
 		if s.messages = s.headers; err == nil && s.hasMarkers && s.headers > 0 {
 			var markers uint64
-			markers, err = f.markers(ctx, s)
+			scan := f.scan(s)
+			scan.Filters = []string{f.names.Marker(s.Level)}
+			markers, err = scan.Count(ctx)
 			s.messages -= min(markers, s.messages)
 		}
 		return scanError(s.Stream, err)

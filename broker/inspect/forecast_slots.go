@@ -44,16 +44,8 @@ func (e estimate) round() Amount {
 	return Amount{Messages: uint64(math.Round(max(0, e.number))), MaxError: uint64(math.Ceil(margin - 0.001))}
 }
 
-// addSample spreads messages over the slots in proportion to their sample. Unrelated is the number of sampled messages
-// without a slot. If the sample is empty, addSample only increases the variances.
-func (t tally) addSample(messages uint64, sample []uint64, unrelated uint64) {
-	examined := sum64(sample) + unrelated
-	for slot, hits := range sample {
-		t.addShare(slot, messages, hits, examined)
-	}
-}
-
-// addShare adds the share of a slot in messages: hits of the examined messages.
+// addShare adds the share of a slot in messages: that of its hits in the examined messages of a sample. If the sample
+// is empty, addShare only increases the variance.
 func (t tally) addShare(slot int, messages, hits, examined uint64) {
 	total := float64(messages)
 	if examined > 0 {

@@ -11,11 +11,15 @@ import (
 // JournalReport describes what is missing in the result of a search in the journal.
 type JournalReport struct {
 	journal.Report
+	journalWriters // zero if the interval of the query ended before the search
+}
+
+// journalWriters has the answers of the running instances about their journals.
+type journalWriters struct {
 	// Unstored is the number of records that the running instances have not stored in time, or have dropped without a
-	// report in the journal. It is zero if the interval of the query ended before the search.
+	// report in the journal.
 	Unstored uint64 `json:"unstored,omitempty"`
-	// WithoutJournal has the names of the running instances that keep no journal. It is nil if the interval of the query
-	// ended before the search.
+	// WithoutJournal has the names of the running instances that keep no journal.
 	WithoutJournal []string `json:"instances_without,omitempty"`
 }
 
@@ -47,7 +51,7 @@ func (i *Inspector) searchJournal(
 		return j, err
 	}
 	if q.Until.IsZero() || q.Until.After(j.SearchedAt) {
-		j.Unstored, j.WithoutJournal = w.unstored, w.withoutJournal
+		j.journalWriters = w
 	}
 	return j, nil
 }
@@ -65,21 +69,15 @@ func (i *Inspector) journal() journal.Journal {
 	return journal.Journal{Scan: i.scan(), Policy: i.streams.Policy()}
 }
 
-// journalWriters has the answers of the running instances about their journals.
-type journalWriters struct {
-	unstored       uint64
-	withoutJournal []string
-}
-
 // askWriters requests the state of the journals before a search. Without an answer, the journal alone counts.
 func (i *Inspector) askWriters(ctx context.Context) (w journalWriters) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	n, _ := i.askOnce(ctx, nil, true) // after an error, the answers so far count
 	for _, a := range n.ProvenAnswers {
-		w.unstored += a.MissingRecords
+		w.Unstored += a.MissingRecords
 	}
-	w.withoutJournal = n.WithoutJournal()
+	w.WithoutJournal = n.WithoutJournal()
 	return w
 }
 

@@ -63,10 +63,7 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 	}
 	_ = i.streams.Learn(list.Found)         // an error means no secret: then every answer counts as proven
 	askCtx, cancelAsk := i.WithRefusal(ctx) // a user without permission for this request may still read the streams
-	instances, err := i.askInstances(askCtx, lanesOf(list.Found), handover, false)
-	if err != nil {
-		instances.Refusal = Cause(askCtx, err)
-	}
+	instances, _ := i.askInstances(askCtx, lanesOf(list.Found), handover, false)
 	cancelAsk()
 	readCtx, cancelRead := i.WithRefusal(ctx)
 	defer cancelRead()
@@ -79,12 +76,11 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 // request to the instances until each lane has one owner that reads it, for at most maxConflict.
 func (i *Inspector) SettledLanes(ctx context.Context, list StreamList) (v Lanes, n Instances) {
 	_ = i.streams.Learn(list.Found) // an error means no secret: then every answer counts as proven
-	refusal := i.request(ctx, maxConflict+jsapi.Timeout, func(ctx context.Context) (err error) {
+	n.Refusal = i.request(ctx, maxConflict+jsapi.Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(list.Found), maxTakeover, true)
 		return err
 	})
-	n.Refusal = refusal
-	for began := time.Now(); len(n.ProvenAnswers) == 0 && refusal == nil && time.Since(began) < maxClaimAge; {
+	for began := time.Now(); len(n.ProvenAnswers) == 0 && n.Refusal == nil && time.Since(began) < maxClaimAge; {
 		if working, _ := i.working(ctx, list.Found); working == "" { // a claim outlives its instance by some seconds
 			break
 		}

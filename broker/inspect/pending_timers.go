@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"context"
-
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/entry"
@@ -58,10 +56,4 @@ func passesOf(names message.Names, l Lane, pattern string) []pass {
 // excludes reports whether another pass of the lane reads the subject.
 func (p pass) excludes(names message.Names, subject string) bool {
 	return p.skipsSchedules && names.Parse(subject).IsSchedule()
-}
-
-func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
-	scan := f.scan(s)
-	scan.Filters = []string{f.names.Marker(s.Level)}
-	return scan.Count(ctx)
 }

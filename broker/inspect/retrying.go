@@ -214,7 +214,7 @@ func (c *retryCount) parse(in message.Incoming) (message.Request, RetryState, st
 		return r, Deferred, r.DeferralReason
 	case r.Attempts > 0:
 		return r, Refused, r.LastError
-	case !r.RetryAt.IsZero(): // deferred by a broker that stores no reason
+	case !r.RetryAt.IsZero(): // deferred by its rate, which is no reason
 		return r, Deferred, ""
 	}
 	return r, Resent, ""

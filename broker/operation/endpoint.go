@@ -24,7 +24,7 @@ func Endpoints(timers *store.Timers, schedules message.ScheduleRules) (endpoints
 	names := timers.Policy.Names
 	d := &Desk{Timers: timers, OnePage: true}
 	for _, o := range All {
-		if o.Endpoint != "" && !o.Many {
+		if o.Endpoint != "" {
 			root := names.TimerCall(o.Endpoint)
 			endpoints = append(endpoints, service.Endpoint{
 				Name: o.Endpoint, Root: root, Subjects: []string{root + "*.>"},
@@ -36,16 +36,12 @@ func Endpoints(timers *store.Timers, schedules message.ScheduleRules) (endpoints
 		}
 	}
 	for _, o := range All {
-		name := o.ManyEndpoint
-		if o.Many {
-			name = o.Endpoint
-		}
-		if name == "" {
+		if o.ManyEndpoint == "" {
 			continue
 		}
-		root := names.Call(name)
+		root := names.Call(o.ManyEndpoint)
 		endpoints = append(endpoints, service.Endpoint{
-			Name: name, Root: root, Subjects: []string{root + ".>", root}, Many: true,
+			Name: o.ManyEndpoint, Root: root, Subjects: []string{root + ".>", root}, Many: true,
 			Tenant: func(rest string) string { return message.Tenant(strings.TrimPrefix(rest, ".")) },
 			Answer: func(ctx context.Context, rest string, m *nats.Msg) (any, error) {
 				return o.answerMany(ctx, d, strings.TrimPrefix(rest, "."), m)

@@ -25,10 +25,9 @@ type Operation struct {
 	Label  string // of a change: its button on the page
 	Done   string // of a change: the participle
 	Hidden bool   // only the service has it
-	// Endpoint is the request to the service with the same effect: for one object, whose name is in the subject. With
-	// Many, the subject has only the beginning of targets. ManyEndpoint is the request of a change of all that match.
+	// Endpoint is the request to the service with the same effect, for one object, whose name is in the subject.
+	// ManyEndpoint is that for all objects that match; the subject has only the beginning of their targets.
 	Endpoint, ManyEndpoint string
-	Many                   bool
 	Message                bool   // the request to Endpoint is the message, and no JSON
 	Call                   string // the request to the service about lanes or messages, by the end of its subject
 	Without                string // without words, its command is that of this operation

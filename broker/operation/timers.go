@@ -32,7 +32,7 @@ timer has fired, 4 not found, 5 conflict with another generation, 6 unknown: a c
 
 var timerOperations = []Operation{
 	{
-		Name: "timers ls", Noun: "timer", New: listTimers, Endpoint: "timers", Many: true,
+		Name: "timers ls", Noun: "timer", New: listTimers, ManyEndpoint: "timers",
 		Short: "List timers",
 		Long: `List pending timers, or those in another --state, in the order in which they were set or moved. With --order
 due, the pending timers that are due next are first. The command reads the headers of all timers of the targets. --limit

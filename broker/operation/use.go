@@ -259,5 +259,5 @@ func (o Operation) Line(u *Use, private bool) string {
 // isMany reports whether the use is about all objects that match.
 func (u *Use) isMany() bool {
 	all := u.Param("all")
-	return all != nil && cmp.Or(all.String(), "false") == "true"
+	return all != nil && all.String() == "true"
 }

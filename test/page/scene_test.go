@@ -22,6 +22,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/fault"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
@@ -101,6 +102,7 @@ func (c *scene) serve(
 		Engine: b, Checks: source.Checks, History: pastHour(time.Now()), Durability: &durability,
 		Version: "v1.0.0", Prefix: "delay",
 		Rates: cfg.Rates, Access: access, Log: log,
+		Host: func() doctor.Host { return doctor.Host{Version: "v1.0.0"} },
 		Open: func(context.Context) (*inspect.Inspector, error) {
 			nc, err := nats.Connect(s.Server().ClientURL(), nats.NoReconnect())
 			if err != nil {

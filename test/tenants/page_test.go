@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
@@ -123,7 +124,7 @@ func newViewer(b *broker.Broker, open func(context.Context) (*inspect.Inspector,
 		Access: page.Access{
 			Tokens: []page.Token{{Name: "ann", Secret: viewerToken}}, Actions: true, Bodies: true,
 		},
-		Open: open,
+		Open: open, Host: func() doctor.Host { return doctor.Host{Version: "v1"} },
 	})}
 }
 

@@ -23,20 +23,15 @@ func (p *Page) ask(f answerFunc) http.HandlerFunc {
 	}
 }
 
-// extendDeadline gives a handler the time d to make its response, and transferTime to send the response. The server's
-// write timeout is shorter, because it is for probes.
-func extendDeadline(w http.ResponseWriter, d time.Duration) {
-	// SetWriteDeadline fails only for the writer of a test.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + transferTime))
-}
-
 // withSession waits, for at most slotTimeout, until fewer than maxQuestions questions are in progress. Then it connects
 // and responds with the result of f. The timeout bounds the time for connecting and for f.
 func (p *Page) withSession(
 	w http.ResponseWriter, r *http.Request, timeout time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),
 ) {
-	extendDeadline(w, timeout+slotTimeout)
+	// The server's write timeout is shorter, because it is for probes. SetWriteDeadline fails only for the writer of a
+	// test.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slotTimeout + timeout + transferTime))
 	wait := time.NewTimer(slotTimeout)
 	defer wait.Stop()
 	select {

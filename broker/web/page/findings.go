@@ -39,10 +39,7 @@ func (w *watch) check(ctx context.Context, s *session) {
 	i, err := s.connect(ctx)
 	f := findings{Time: time.Now().UTC(), Findings: []doctor.Finding{}}
 	if err == nil {
-		host := doctor.Host{Version: w.cfg.Version}
-		if w.cfg.Host != nil {
-			host = w.cfg.Host()
-		}
+		host := w.cfg.Host()
 		host.SkipTrial = true
 		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
 		for _, found := range doctor.Gather(ctx, i, host, nil).Findings("rights") {

@@ -12,8 +12,6 @@ import (
 	"delaybroker/broker/stats/history"
 )
 
-const historyHour, historyDay = "1h", "24h"
-
 // History is the history of the fleet, which all instances keep. Each column has one value for each interval. The value
 // is nil for an interval without data.
 type History struct {
@@ -81,9 +79,9 @@ func newestValue(column []*float64) *float64 {
 // history returns the history of the last hour or day.
 func (p *Page) history(_ context.Context, _ *inspect.Inspector, v url.Values) (any, error) {
 	switch span := v.Get("span"); span {
-	case historyHour:
+	case "1h":
 		return p.newHistory(p.cfg.History.Hour(time.Now())), nil
-	case historyDay:
+	case "24h":
 		return p.newHistory(p.cfg.History.Day(time.Now())), nil
 	default:
 		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errRequest, span)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"delaybroker/broker"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
@@ -43,6 +44,7 @@ func newPage(a Access) *Page {
 		Engine: idleEngine{}, Checks: func() []stats.Check { return nil }, History: new(history.Book), Access: a,
 		Open:       func(context.Context) (*inspect.Inspector, error) { return nil, errNoNATS },
 		Durability: new(atomic.Pointer[string]), Version: "v1", Prefix: "delay", Log: slog.New(slog.DiscardHandler),
+		Host: func() doctor.Host { return doctor.Host{Version: "v1"} },
 	})
 }
 

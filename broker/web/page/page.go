@@ -36,7 +36,7 @@ type Config struct {
 	Open       func(ctx context.Context) (*inspect.Inspector, error)
 	History    *history.Book
 	Durability *atomic.Pointer[string] // the durability of an acknowledged message; nil until it is known
-	Host       func() doctor.Host      // returns facts about this host, for the findings; may be nil
+	Host       func() doctor.Host      // returns facts about this host, for the findings
 	Version    string
 	Prefix     string // of the broker's subjects
 	Rates      deliver.Rates
