@@ -15,14 +15,7 @@ type HeaderEdit struct {
 
 // editable returns the names of the request headers that an operator may set on a dead letter. All but HeaderUntil may
 // be dropped.
-func editable() (names []string) {
-	for i := range table {
-		if table[i].edit {
-			names = append(names, table[i].name)
-		}
-	}
-	return names
-}
+func editable() []string { return namesOf(rowsWhere(func(r *row) bool { return r.edit })) }
 
 // Edit returns a dead letter with changed headers. If Edit returns a problem, the letter may have only a part of the
 // changes. The bounds for the headers of clients apply. The editable request headers have the same meaning as in a

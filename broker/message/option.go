@@ -2,6 +2,7 @@ package message
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,14 +17,13 @@ func (p Policy) readOptions(r Request, b Block) (Request, *Problem) {
 		return r, nil
 	}
 	rec := &record{Request: r} // on the heap
-	for i := range table {
-		row := &table[i]
-		if row.option.parse == nil || b.Delay[row.name] == nil {
+	for _, row := range optionRows {
+		if b.Delay[row.name] == nil {
 			continue
 		}
 		value, problem := b.Value(row.name)
 		if problem == nil {
-			problem = row.option.parse(p, &rec.Request, value)
+			problem = row.parse(p, &rec.Request, value)
 		}
 		if problem != nil {
 			return rec.Request, problem
@@ -35,9 +35,9 @@ func (p Policy) readOptions(r Request, b Block) (Request, *Problem) {
 // withOptions returns the request with those of the named options that another request has.
 func (r Request) withOptions(from Request, names ...string) Request {
 	to, source := &record{Request: r}, &record{Request: from}
-	for i := range table {
-		if table[i].option.parse != nil && slices.Contains(names, table[i].name) {
-			table[i].field.copy(to, source)
+	for _, row := range optionRows {
+		if slices.Contains(names, row.name) {
+			reflect.ValueOf(row.field(to)).Elem().Set(reflect.ValueOf(row.field(source)).Elem())
 		}
 	}
 	return to.Request
@@ -51,8 +51,6 @@ func parseMode(_ Policy, r *Request, value string) *Problem {
 	r.Mode = mode
 	return nil
 }
-
-func modeText(r Request) string { return string(r.Mode) }
 
 func parseExpires(_ Policy, r *Request, value string) *Problem {
 	if value == "" {
@@ -106,8 +104,6 @@ func parseRateKey(_ Policy, r *Request, value string) *Problem {
 	return nil
 }
 
-func rateKeyText(r Request) string { return r.RateKey }
-
 const maxRateKey = 64 // bytes
 
 func validRateKey(key string) bool {
@@ -156,11 +152,4 @@ func parseMaxAttempts(p Policy, r *Request, value string) *Problem {
 	}
 	r.MaxAttempts = n
 	return nil
-}
-
-func maxAttemptsText(r Request) string {
-	if r.MaxAttempts == 0 {
-		return ""
-	}
-	return strconv.Itoa(r.MaxAttempts)
 }

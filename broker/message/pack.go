@@ -42,7 +42,7 @@ func (p *packed) readFields(rec *record) bool {
 			return false
 		}
 		last = tag
-		row.field.unpack(p, rec)
+		row.unpack(p, rec)
 	}
 	return false
 }
@@ -52,7 +52,7 @@ func (p *packed) readFields(rec *record) bool {
 func (r Request) Pack(b []byte) []byte {
 	rec := r.record()
 	for _, row := range fieldRows {
-		b = row.field.pack(b, row.tag, rec)
+		b = row.pack(b, rec)
 	}
 	rec.release()
 	b = append(b, 0)

@@ -22,11 +22,10 @@ func (r *Request) putState(h Header, rows []*row) {
 	rec := r.record()
 	b := rec.scratch
 	for _, row := range rows {
-		switch {
-		case row.apart:
-			row.field.put(h, row.name, rec)
-		case row.tag > 0:
-			b = row.field.pack(b, row.tag, rec)
+		if row.apart {
+			row.put(h, row.name, rec)
+		} else {
+			b = row.pack(b, rec)
 		}
 	}
 	b = append(b, 0)
@@ -59,11 +58,10 @@ func (f *Fields) readState(rec *record, rows []*row, newest int) {
 		return
 	}
 	for _, row := range rows {
-		switch {
-		case row.apart:
-			row.field.read(f, row.name, rec)
-		case row.tag > 0:
-			row.field.check(f, row.name, rec)
+		if row.apart {
+			row.read(f, rec)
+		} else {
+			row.check(f, rec)
 		}
 	}
 	if rec.Hop < 1 {

@@ -51,7 +51,7 @@ func (r *Request) PutTargetHeader(h Header) {
 	Put(h, HeaderNatsMsgID, r.ID)
 	rec := r.record()
 	for _, row := range deliveryRows {
-		row.field.put(h, cmp.Or(row.target, row.name), rec)
+		row.put(h, cmp.Or(row.target, row.name), rec)
 	}
 	rec.release()
 }
@@ -63,7 +63,7 @@ func (r Request) DeadHeader(p *Problem) Header {
 	putCount(h, HeaderFormat, Format)
 	rec := r.record()
 	for _, row := range letterRows {
-		row.field.put(h, row.name, rec)
+		row.put(h, row.name, rec)
 	}
 	rec.release()
 	Put(h, HeaderErrorCode, string(p.Code))
@@ -75,7 +75,7 @@ func (r Request) DeadHeader(p *Problem) Header {
 func (f *Fields) readLetter(r Request) Request {
 	rec := &record{Request: r}
 	for _, row := range letterRows {
-		row.field.read(f, row.name, rec)
+		row.read(f, rec)
 	}
 	return rec.Request.WithOrigin(rec.Origin)
 }
