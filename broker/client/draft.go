@@ -142,7 +142,7 @@ func (c *Client) check(m *nats.Msg, target string, o options) (entry.Pending, er
 		Header: message.Header(m.Header), Data: m.Data,
 	})
 	switch {
-	case problem != nil && problem.Code == message.BadTimer && (o.timer.recurs || o.timer.debounced) &&
+	case problem != nil && problem.Code == message.BadTimer && (o.recurs() || o.debounced()) &&
 		entry.CheckKey(o.timer.key) == nil:
 		return request, fmt.Errorf("%w: %s", ErrBadOption, problem.Sentence)
 	case problem != nil:

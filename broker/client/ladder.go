@@ -63,12 +63,9 @@ func (l *levelGuess) level(d time.Duration, now time.Time) (name string, ok bool
 	return name, ok && !now.Before(l.skipEnd[name])
 }
 
-// recordMiss records that no stream listened on a level's subject. If name is empty, the client did not guess a level,
-// and recordMiss does nothing.
+// recordMiss records that no stream listened on a level's subject. An empty name, of a level that the client did not
+// guess, has no effect.
 func (l *levelGuess) recordMiss(name string, now time.Time) {
-	if name == "" {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.skipEnd[name] = now.Add(skipTime)

@@ -48,11 +48,32 @@ func (o *options) header() nats.Header {
 	return h
 }
 
+// first returns the first of these headers that an option has set, or "".
+func (o *options) first(names ...string) string {
+	return message.Block{Delay: o.brokerHeader}.FirstHeader(names...)
+}
+
 func (o *options) refuse(format string, args ...any) {
 	if o.err == nil {
 		o.err = fmt.Errorf("%w: "+format, append([]any{ErrBadOption}, args...)...)
 	}
 }
+
+// set returns an option that sets a header for the broker.
+func set(header, value string) Option {
+	return func(o *options) { o.brokerHeader.Set(header, value) }
+}
+
+func setWait(name, header string, wait time.Duration) Option {
+	return func(o *options) {
+		if wait < 0 {
+			o.refuse("%s %s: want no negative duration", name, wait)
+		}
+		o.brokerHeader.Set(header, levels.FormatDuration(wait))
+	}
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // ID makes a publish idempotent. Within the broker's DELAY_DEDUP_WINDOW, 30 s by default, the stream stores no second
 // message with this id, and the second publish returns Receipt.Duplicate. So a program can repeat a publish after
@@ -71,31 +92,13 @@ func ID(id string) Option {
 // Spread makes the message due later by a part of limit, and never earlier. The [ID] of the message, or the [Key] and
 // the target of a timer, determine the part. So of many messages for one moment, few are due at each moment of the
 // following time. Without an ID and a Key, Receipt.Due lacks this part: [Client.Lookup] returns the exact time.
-func Spread(limit time.Duration) Option {
-	return func(o *options) {
-		if limit < 0 {
-			o.refuse("Spread %s: want no negative duration", limit)
-		}
-		o.brokerHeader.Set(message.HeaderSpread, levels.FormatDuration(limit))
-	}
-}
+func Spread(limit time.Duration) Option { return setWait("Spread", message.HeaderSpread, limit) }
 
 // Expires makes the message a dead letter if it is not delivered within wait after its due time.
-func Expires(wait time.Duration) Option {
-	return func(o *options) {
-		if wait < 0 {
-			o.refuse("Expires %s: want no negative duration", wait)
-		}
-		o.brokerHeader.Set(message.HeaderExpires, levels.FormatDuration(wait))
-	}
-}
+func Expires(wait time.Duration) Option { return setWait("Expires", message.HeaderExpires, wait) }
 
 // ExpiresAt makes the message a dead letter if it is not delivered by t.
-func ExpiresAt(t time.Time) Option {
-	return func(o *options) {
-		o.brokerHeader.Set(message.HeaderExpires, t.UTC().Format(time.RFC3339Nano))
-	}
-}
+func ExpiresAt(t time.Time) Option { return set(message.HeaderExpires, formatTime(t)) }
 
 // Deliver sets the mode of delivery.
 func Deliver(m Mode) Option {
@@ -108,26 +111,19 @@ func Deliver(m Mode) Option {
 }
 
 // MaxAttempts makes the message a dead letter after n refusals. N must be at least 1 and at most Config.Attempts.
-func MaxAttempts(n int) Option {
-	return func(o *options) { o.brokerHeader.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
-}
+func MaxAttempts(n int) Option { return set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 
 // RateKey sets the key by which the broker's DELAY_RATE_BY_KEY limits the message. All messages with the same key share
 // one rate, even for different targets: a key for each tenant limits each tenant.
-func RateKey(key string) Option {
-	return func(o *options) { o.brokerHeader.Set(message.HeaderRateKey, key) }
-}
+func RateKey(key string) Option { return set(message.HeaderRateKey, key) }
 
 // TTL sets the time for which the target's stream keeps the message. A stream that does not allow a TTL for each
 // message refuses the message. TTL rounds the time up to the next second, except Forever.
 func TTL(keep time.Duration) Option {
-	return func(o *options) {
-		ttl := "never"
-		if keep != Forever {
-			ttl = levels.FormatDuration(keep)
-		}
-		o.brokerHeader.Set(message.HeaderTTL, ttl)
+	if keep == Forever {
+		return set(message.HeaderTTL, "never")
 	}
+	return set(message.HeaderTTL, levels.FormatDuration(keep))
 }
 
 // Until sets the due time of a message that Level publishes, exact to the nanosecond. The message first waits in the
@@ -139,7 +135,7 @@ func Until(t time.Time) Option {
 			o.refuse("Until: want a time other than zero")
 		}
 		o.until = t
-		o.brokerHeader.Set(message.HeaderUntil, t.UTC().Format(time.RFC3339Nano))
+		o.brokerHeader.Set(message.HeaderUntil, formatTime(t))
 	}
 }
 

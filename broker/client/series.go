@@ -5,10 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
@@ -26,7 +23,7 @@ func (c *Client) Schedule(ctx context.Context, target string, body []byte, opts 
 // Every makes a named timer recur at an interval of at least a second. The rounds do not drift, even if a round fires
 // late.
 func Every(interval time.Duration) Option {
-	return recurrence(message.HeaderEvery, levels.FormatDuration(interval))
+	return set(message.HeaderEvery, levels.FormatDuration(interval))
 }
 
 // Cron makes a named timer recur at the times of a cron expression: five fields, six fields with the seconds before the
@@ -35,34 +32,25 @@ func Every(interval time.Duration) Option {
 // local time that occurs twice fires once. Package timetable has the details.
 func Cron(expression, zone string) Option {
 	return func(o *options) {
-		recurrence(message.HeaderCron, expression)(o)
+		o.brokerHeader.Set(message.HeaderCron, expression)
 		if zone != "" {
 			o.brokerHeader.Set(message.HeaderZone, zone)
 		}
 	}
 }
 
-func recurrence(header, value string) Option {
-	return func(o *options) {
-		o.timer.recurs = true
-		o.brokerHeader.Set(header, value)
-	}
-}
+func (o *options) recurs() bool { return o.first(message.HeaderEvery, message.HeaderCron) != "" }
 
 // Rounds limits a series to n rounds that fire.
-func Rounds(n int) Option {
-	return func(o *options) { o.brokerHeader.Set(message.HeaderRounds, strconv.Itoa(n)) }
-}
+func Rounds(n int) Option { return set(message.HeaderRounds, strconv.Itoa(n)) }
 
 // LastRound ends a series: no round is planned for a time after t.
-func LastRound(t time.Time) Option {
-	return func(o *options) { o.brokerHeader.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
-}
+func LastRound(t time.Time) Option { return set(message.HeaderLast, formatTime(t)) }
 
 // Jitter delays each round of a series by a different duration below limit. So series with the same timetable do not
 // fire at the same moment.
 func Jitter(limit time.Duration) Option {
-	return func(o *options) { o.brokerHeader.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
+	return set(message.HeaderJitter, levels.FormatDuration(limit))
 }
 
 // Missed is the policy for missed rounds, which were due while the series was paused, or while no broker fired them.
@@ -87,15 +75,4 @@ func MissedRounds(policy Missed) Option {
 
 // PauseAfter pauses a series when n of its rounds in a row have become dead letters. A delivered round ends the row,
 // and so does [Client.Resume].
-func PauseAfter(n int) Option {
-	return func(o *options) { o.brokerHeader.Set(message.HeaderPauseAfter, strconv.Itoa(n)) }
-}
-
-func firstSeriesHeader(h nats.Header) string {
-	for _, name := range entry.SeriesHeaders {
-		if _, ok := h[name]; ok {
-			return name
-		}
-	}
-	return ""
-}
+func PauseAfter(n int) Option { return set(message.HeaderPauseAfter, strconv.Itoa(n)) }

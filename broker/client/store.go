@@ -93,16 +93,6 @@ func (s jetStream) Refusal(subject string) error {
 // ReadMessage reads from the stream's leader: a lagging replica might not have the message yet.
 func (s jetStream) ReadMessage(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
 	m, err := s.leaderReads().Message(ctx, stream, sequence)
-	return read(stream, m, err)
-}
-
-func (s jetStream) Reader(stream string) change.Reader {
-	return change.JetStream{API: s.leaderReads(), Stream: stream}
-}
-
-func (s jetStream) leaderReads() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }
-
-func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return message.Incoming{}, ErrGone
@@ -115,3 +105,9 @@ func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 	in.KeysCurrent = true // a client has no keys, so it does not wait for newer keys
 	return in, nil
 }
+
+func (s jetStream) Reader(stream string) change.Reader {
+	return change.JetStream{API: s.leaderReads(), Stream: stream}
+}
+
+func (s jetStream) leaderReads() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }

@@ -50,19 +50,16 @@ func ifGeneration(generation uint64) Option {
 // delivered. MaxWait must be at least the delay. [Receipt] and [Timer] ignore maxWait, so their Due may be later than
 // the delivery. Debounce needs Key and In.
 func Debounce(maxWait time.Duration) Option {
-	return func(o *options) {
-		o.timer.debounced = true
-		o.brokerHeader.Set(message.HeaderMaxWait, levels.FormatDuration(maxWait))
-	}
+	return set(message.HeaderMaxWait, levels.FormatDuration(maxWait))
 }
+
+func (o *options) debounced() bool { return o.first(message.HeaderMaxWait) != "" }
 
 type timerOptions struct {
 	key        string
 	isTimer    bool
 	cancelable bool // set by Cancelable: the client generates a key if the caller gave none
 	expected   *uint64
-	recurs     bool
-	debounced  bool
 }
 
 // timerAddress returns the address of a named timer, and sets the header with its delay or its due time. For any other
@@ -71,19 +68,19 @@ func (c *Client) timerAddress(a address, o *options) address {
 	if o.timer.cancelable && !o.timer.isTimer {
 		o.timer.generateKey()
 	}
-	n := o.timer
-	switch seriesHeader := firstSeriesHeader(o.brokerHeader); {
+	n, recurs := o.timer, o.recurs()
+	switch seriesHeader := o.first(entry.SeriesHeaders...); {
 	case !n.isTimer && n.expected != nil:
 		o.refuse("IfAbsent and IfGeneration need Key")
 	case !n.isTimer && seriesHeader != "":
 		o.refuse("%s needs Key: only a named timer recurs", seriesHeader)
-	case n.debounced && (!n.isTimer || a.delay == ""):
+	case o.debounced() && (!n.isTimer || a.delay == ""):
 		o.refuse("Debounce needs Key and In: each call postpones the timer by the delay")
-	case seriesHeader != "" && !n.recurs:
+	case seriesHeader != "" && !recurs:
 		o.refuse("%s needs Every or Cron", seriesHeader)
-	case n.recurs && n.cancelable:
+	case recurs && n.cancelable:
 		o.refuse("Cancelable is not for a recurring timer, whose generation changes: use Key, and end it with CancelAny")
-	case a.schedule && !(n.isTimer && n.recurs):
+	case a.schedule && !(n.isTimer && recurs):
 		o.refuse("Schedule needs Key, and Every or Cron")
 	case !n.isTimer:
 	case a.callerLevel:
@@ -96,7 +93,7 @@ func (c *Client) timerAddress(a address, o *options) address {
 		if a.delay != "" {
 			o.brokerHeader.Set(message.HeaderFor, a.delay)
 		} else if !a.schedule {
-			o.brokerHeader.Set(message.HeaderUntil, a.due.UTC().Format(time.RFC3339Nano))
+			o.brokerHeader.Set(message.HeaderUntil, formatTime(a.due))
 		}
 		o.expect(n.expected)
 		return address{target: a.target, subject: c.policy.Names.Timer(n.key, a.target)}

@@ -76,13 +76,8 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, err := message.NewNames(cmp.Or(cfg.Prefix, message.DefaultPrefix))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.ladder, err = levels.Parse(cmp.Or(cfg.Levels, "default")); err != nil {
-		t.Fatal(err)
-	}
+	names, _ := message.NewNames(cmp.Or(cfg.Prefix, message.DefaultPrefix)) // NewOn has checked the configuration
+	f.ladder, _ = levels.Parse(cmp.Or(cfg.Levels, "default"))
 	attempts := cmp.Or(cfg.Attempts, client.DefaultAttempts)
 	f.client, f.policy = c, message.Policy{
 		Names: names, Keys: message.NewKeys([]string{"the secret of the fake broker"}), Targets: cfg.Targets,
