@@ -157,20 +157,16 @@ func (c Config) checkRules(errs *FieldErrors) {
 			}
 		}
 	}
-	if err := c.Deliver.Validate(); err != nil {
-		errs.refuse("Deliver", "", "%v", err)
-	}
-	if err := c.Rates.Validate(); err != nil {
-		errs.refuse("Rates", "", "%v", err)
-	}
-	if err := c.RatesByKey.Validate(); err != nil {
-		errs.refuse("RatesByKey", "", "%v", err)
-	}
-	if err := c.InProgress.Validate(); err != nil {
-		errs.refuse("InProgress", "", "%v", err)
-	}
-	if err := c.InProgressByKey.Validate(); err != nil {
-		errs.refuse("InProgressByKey", "", "%v", err)
+	for _, f := range []struct {
+		field string
+		err   error
+	}{
+		{"Deliver", c.Deliver.Validate()}, {"Rates", c.Rates.Validate()}, {"RatesByKey", c.RatesByKey.Validate()},
+		{"InProgress", c.InProgress.Validate()}, {"InProgressByKey", c.InProgressByKey.Validate()},
+	} {
+		if f.err != nil {
+			errs.refuse(f.field, "", "%v", f.err)
+		}
 	}
 	c.checkReplyPrefixes(errs)
 	c.checkSchedules(errs)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // ErrConfig is returned if a setting is invalid: see [FieldErrors].
@@ -31,13 +30,7 @@ func (e FieldError) Error() string {
 // Unwrap returns ErrConfig.
 func (e FieldError) Unwrap() error { return ErrConfig }
 
-func (errs FieldErrors) Error() string {
-	lines := make([]string, len(errs))
-	for i, e := range errs {
-		lines[i] = e.Error()
-	}
-	return strings.Join(lines, "\n")
-}
+func (errs FieldErrors) Error() string { return errors.Join(errs.Unwrap()...).Error() }
 
 // Unwrap returns each error, for errors.Is and errors.As.
 func (errs FieldErrors) Unwrap() []error {

@@ -9,20 +9,6 @@ import (
 // This file handles the stream of the journal. The server removes the journal's records by age and size, and no promise
 // depends on them. So no difference in the configuration of this stream is fatal.
 
-// limitJournal applies the age and size limits of the records. A lower limit removes the oldest records.
-func limitJournal(cfg *jetstream.StreamConfig, want Spec) (changed bool) {
-	if want.MaxAge > 0 && cfg.MaxAge != want.MaxAge {
-		cfg.MaxAge, changed = want.MaxAge, true
-		if cfg.Duplicates > want.MaxAge { // the server refuses a window that is longer than max_age
-			cfg.Duplicates = want.MaxAge
-		}
-	}
-	if want.MaxBytes > 0 && cfg.MaxBytes != want.MaxBytes {
-		cfg.MaxBytes, changed = want.MaxBytes, true
-	}
-	return changed
-}
-
 // checkJournal reports settings with which records may be missing or become public, or the journal may use the storage
 // of the lanes.
 func (s Spec) checkJournal(d *drifts, cfg jetstream.StreamConfig) {

@@ -238,12 +238,9 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 
 // applyLimits applies the configured bounds, and reports whether it changed the configuration. A bound that is not
 // configured stays unchanged. A bound below the current contents of a lane removes no message: the stream then refuses
-// new messages.
+// new messages, and the journal removes its oldest records.
 func applyLimits(cfg *jetstream.StreamConfig, want Spec) (changed bool) {
-	if want.Kind == Journal {
-		return limitJournal(cfg, want)
-	}
-	if cfg.Discard != jetstream.DiscardNew {
+	if want.Kind != Journal && cfg.Discard != jetstream.DiscardNew {
 		return false // a bound would remove messages; Drift reports this discard policy
 	}
 	if want.MaxMsgs > 0 && cfg.MaxMsgs != want.MaxMsgs {
@@ -252,18 +249,19 @@ func applyLimits(cfg *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.MaxBytes > 0 && cfg.MaxBytes != want.MaxBytes {
 		cfg.MaxBytes, changed = want.MaxBytes, true
 	}
+	if want.MaxAge > 0 && cfg.MaxAge != want.MaxAge {
+		cfg.MaxAge, changed = want.MaxAge, true
+		cfg.Duplicates = min(cfg.Duplicates, want.MaxAge) // the server refuses a window that is longer than max_age
+	}
 	return changed
 }
 
 func (p Provisioner) create(ctx context.Context, s Spec) error {
-	err := p.change(ctx, "CREATE", s.Stream, func(ctx context.Context) error {
+	err := p.change(ctx, "create", s.Stream, func(ctx context.Context) error {
 		_, err := p.Streams.CreateStream(ctx, s.Config())
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("create stream %s: %w", s.Stream, addRemedy(err, s.Kind, s.MaxBytes))
-	}
-	return nil
+	return addRemedy(err, s.Kind, s.MaxBytes)
 }
 
 // addRemedy adds a remedy to the error of a server with too little storage. A stream reserves the storage for its
@@ -282,14 +280,10 @@ func addRemedy(err error, kind Kind, bytes int64) error {
 }
 
 func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {
-	err := p.change(ctx, "UPDATE", cfg.Name, func(ctx context.Context) error {
+	return p.change(ctx, "update", cfg.Name, func(ctx context.Context) error {
 		_, err := p.Streams.UpdateStream(ctx, cfg)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("update stream %s: %w", cfg.Name, err)
-	}
-	return nil
 }
 
 // ownSubjects returns the subjects that begin with one of the roots. An operator may have added other subjects.

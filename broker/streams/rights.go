@@ -18,14 +18,17 @@ import (
 func (p Provisioner) change(ctx context.Context, verb, stream string, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.ChangeTimeout, jsapi.Timeout))
 	defer cancel()
-	subject := p.api() + ".STREAM." + verb + "." + stream
+	subject := p.api() + ".STREAM." + strings.ToUpper(verb) + "." + stream
 	ctx, stop := jsapi.WatchRefusal(ctx, p.Streams.Conn(), subject)
 	defer stop()
 	err := request(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), nats.ErrPermissionViolation) {
-		return fmt.Errorf("%w: Publish to %s", ErrForbidden, subject)
+	if err == nil {
+		return nil
 	}
-	return err
+	if errors.Is(context.Cause(ctx), nats.ErrPermissionViolation) {
+		err = fmt.Errorf("%w: Publish to %s", ErrForbidden, subject)
+	}
+	return fmt.Errorf("%s stream %s: %w", verb, stream, err)
 }
 
 func (p Provisioner) api() string {

@@ -102,7 +102,7 @@ type Spec struct {
 func (s Spec) Config() jetstream.StreamConfig {
 	cfg := jetstream.StreamConfig{
 		Name:        s.Stream,
-		Description: s.description(),
+		Description: strings.Replace(descriptions[s.Kind], "NAME", s.Name, 1),
 		Subjects:    s.Subjects,
 		Storage:     jetstream.FileStorage,
 		Retention:   jetstream.LimitsPolicy,
@@ -129,24 +129,16 @@ func (s Spec) Config() jetstream.StreamConfig {
 	return cfg
 }
 
-func (s Spec) description() string {
-	switch s.Kind {
-	case Intake:
-		return "delaybroker: messages on their way to a level; do not purge"
-	case Level:
-		return fmt.Sprintf("delaybroker: each message waits %s here; do not purge", s.Name)
-	case Retry:
-		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
-	case Paused:
-		return "delaybroker: due messages wait here while their target is paused; do not purge"
-	case Timers:
-		return "delaybroker: named timers, each the last message of its subject; do not purge"
-	case Owners:
-		return "delaybroker: the owners of the lanes"
-	case Journal:
-		return "delaybroker: records of deliveries"
-	}
-	return "delaybroker: undeliverable messages, with reasons"
+// descriptions has the description of the streams of each kind. The name of the stream replaces NAME.
+var descriptions = map[Kind]string{
+	Intake:  "delaybroker: messages on their way to a level; do not purge",
+	Level:   "delaybroker: each message waits NAME here; do not purge",
+	Retry:   "delaybroker: refused deliveries wait NAME here; do not purge",
+	Paused:  "delaybroker: due messages wait here while their target is paused; do not purge",
+	Timers:  "delaybroker: named timers, each the last message of its subject; do not purge",
+	Owners:  "delaybroker: the owners of the lanes",
+	Journal: "delaybroker: records of deliveries",
+	Dead:    "delaybroker: undeliverable messages, with reasons",
 }
 
 // parseMarks parses the marks of a stream. Ok is false if the stream is not the broker's.
@@ -165,15 +157,14 @@ func parseMarks(
 	if kind == Journal {
 		spec.MaxAge = cfg.MaxAge
 	}
-	switch kind {
-	case Level, Retry:
+	if descriptions[kind] == "" {
+		spec.MarksErr = fmt.Errorf("metadata %s is %q, which this broker does not know", metaKind, kind)
+	}
+	if kind == Level || kind == Retry {
 		var err error
 		if spec.Delay, err = parseDelay(spec.Name); err != nil {
 			spec.MarksErr = fmt.Errorf("metadata %s: %w", metaLevel, err)
 		}
-	case Intake, Paused, Timers, Dead, Owners, Journal:
-	default:
-		spec.MarksErr = fmt.Errorf("metadata %s is %q, which this broker does not know", metaKind, kind)
 	}
 	return spec, true
 }

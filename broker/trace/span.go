@@ -145,13 +145,6 @@ func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 // collectedSpans is a span processor that collects the spans. Only Run's goroutine uses it.
 type collectedSpans struct{ spans []sdk.ReadOnlySpan }
 
-// take returns the collected spans and clears the collection.
-func (m *collectedSpans) take() []sdk.ReadOnlySpan {
-	spans := m.spans
-	m.spans = nil
-	return spans
-}
-
 // OnEnd collects a span.
 func (m *collectedSpans) OnEnd(s sdk.ReadOnlySpan) { m.spans = append(m.spans, s) }
 

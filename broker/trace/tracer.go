@@ -113,31 +113,27 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// send makes the spans of a batch, and sends them. It returns the number of spans that it could not send.
+// send makes the spans of a batch, and sends them. It returns the number of spans that it could not send. If the
+// collector is busy, the exporter retries until the timeout.
 func (t *Tracer) send(ctx context.Context, b *pendingSpans, _ time.Time) (dropped int) {
 	for i := range *b {
 		t.span(&(*b)[i])
 	}
-	spans := t.spans.take()
-	if len(spans) == 0 || t.export(ctx, spans) {
+	spans := t.spans.spans
+	t.spans.spans = nil
+	if len(spans) == 0 {
 		return 0
 	}
-	return len(spans)
-}
-
-// export sends spans, and reports whether the collector has accepted them. If the collector is busy, the exporter
-// retries until the timeout.
-func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) bool {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	err := t.exporter.ExportSpans(ctx, spans)
 	if err == nil {
 		t.sent.Add(uint64(len(spans)))
-		return true
+		return 0
 	}
 	if _, ok := t.logLimit.Allow(logInterval); ok {
 		t.log.Warn("cannot send spans to the collector; these spans are dropped, and deliveries continue",
 			"dropped", t.queue.Dropped()+uint64(len(spans)), "err", err)
 	}
-	return false
+	return len(spans)
 }

@@ -101,15 +101,13 @@ func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec
 func (b *Builder) checkFit(
 	ctx context.Context, want, found []streams.Spec, all map[string]*jetstream.StreamInfo,
 ) error {
-	optional := map[streams.Kind]bool{streams.Timers: b.cfg.TimersOptional}
-	if len(found) > 0 {
-		optional = map[streams.Kind]bool{
-			streams.Timers: b.cfg.TimersOptional, streams.Owners: true, streams.Paused: true, streams.Journal: true,
-		}
+	exists := len(found) > 0
+	optional := map[streams.Kind]bool{
+		streams.Timers: b.cfg.TimersOptional, streams.Owners: exists, streams.Paused: exists, streams.Journal: exists,
 	}
 	want = slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return optional[s.Kind] })
 	var account *jetstream.AccountInfo
-	if slices.ContainsFunc(want, func(s streams.Spec) bool { return all[s.Stream] == nil }) {
+	if len(missingOf(want, all)) > 0 {
 		// A start that creates nothing does not ask for the account's limits. Without the right to ask, each start would wait
 		// for the answer, and the server refuses the first stream that does not fit.
 		ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
@@ -206,11 +204,8 @@ func (b *Builder) warnOfStranded(infos map[string]*jetstream.StreamInfo) {
 			"streams", len(s.Streams), "such_as", s.Streams[0])
 	}
 	for _, name := range streams.Copies(infos) {
-		b.log.Warn(
-			"a stream is a copy of one of a broker's streams; no broker reads it: "+streams.CopyAdvice(name),
-			"stream",
-			name,
-		)
+		b.log.Warn("a stream is a copy of one of a broker's streams; no broker reads it: "+streams.CopyAdvice(name),
+			"stream", name)
 	}
 }
 

@@ -85,14 +85,15 @@ func Fit(want []streams.Spec, infos map[string]*jetstream.StreamInfo, allowed Al
 	if len(want) == 0 {
 		return f.list
 	}
-	f.overlaps(want, infos)
-	f.duplicates(want, infos, allowed.Duplicates)
+	missing := missingOf(want, infos)
+	f.overlaps(want, missing, infos)
+	f.duplicates(missing, allowed.Duplicates)
 	if allowed.Account == nil {
 		return f.list
 	}
 	replicas := strconv.Itoa(want[0].Replicas)
 	if tier, tiered, found := tierOf(allowed.Account, replicas); found {
-		f.storage(want, infos, tier, tiered)
+		f.storage(missing, tier, tiered)
 	} else {
 		f.add("tier for "+replicas+" replicas", "R"+replicas,
 			strings.Join(slices.Sorted(maps.Keys(allowed.Account.Tiers)), " "), false,
@@ -134,16 +135,10 @@ func (f *fit) count(what string, need, limit int64, setting string) {
 	f.add(what, strconv.FormatInt(need, 10), text, limit <= 0 || need <= limit, setting)
 }
 
-func (f *fit) storage(
-	want []streams.Spec, infos map[string]*jetstream.StreamInfo, tier jetstream.Tier, tiered bool,
-) {
+func (f *fit) storage(missing []streams.Spec, tier jetstream.Tier, tiered bool) {
 	limits, reserved := tier.Limits, int64(tier.ReservedStore)
-	missing, unbounded, largest := 0, 0, int64(0)
-	for _, s := range want {
-		if infos[s.Stream] != nil {
-			continue
-		}
-		missing++
+	unbounded, largest := 0, int64(0)
+	for _, s := range missing {
 		if s.MaxBytes <= 0 {
 			unbounded++
 		}
@@ -153,10 +148,10 @@ func (f *fit) storage(
 		}
 		reserved, largest = reserved+bytes, max(largest, s.MaxBytes)
 	}
-	f.count("streams", int64(tier.Streams+missing), int64(limits.MaxStreams),
+	f.count("streams", int64(tier.Streams+len(missing)), int64(limits.MaxStreams),
 		"raise max_streams of the account, or use fewer DELAY_LEVELS, fewer waits in DELAY_RETRY, DELAY_TIMERS=off, "+
 			"DELAY_JOURNAL=off")
-	if missing == 0 { // a broker that has run before starts with whatever is left
+	if len(missing) == 0 { // a broker that has run before starts with whatever is left
 		return
 	}
 	f.count("consumers of a stream", minConsumers, int64(limits.MaxConsumers), "raise max_consumers of the account")
@@ -174,8 +169,8 @@ func (f *fit) storage(
 }
 
 // duplicates adds the longest duplicate window of a missing stream.
-func (f *fit) duplicates(want []streams.Spec, infos map[string]*jetstream.StreamInfo, limit time.Duration) {
-	window := longestDuplicates(want, infos)
+func (f *fit) duplicates(missing []streams.Spec, limit time.Duration) {
+	window := longestDuplicates(missing)
 	if window == 0 {
 		return
 	}
@@ -188,25 +183,25 @@ func (f *fit) duplicates(want []streams.Spec, infos map[string]*jetstream.Stream
 			"duplicate_window in the limits of the server's jetstream")
 }
 
-func longestDuplicates(want []streams.Spec, infos map[string]*jetstream.StreamInfo) (window time.Duration) {
-	for _, s := range want {
-		if infos[s.Stream] == nil {
-			window = max(window, s.Duplicates)
-		}
+func longestDuplicates(specs []streams.Spec) (window time.Duration) {
+	for _, s := range specs {
+		window = max(window, s.Duplicates)
 	}
 	return window
 }
 
+// missingOf returns the wanted streams that do not exist.
+func missingOf(want []streams.Spec, infos map[string]*jetstream.StreamInfo) []streams.Spec {
+	return slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return infos[s.Stream] != nil })
+}
+
 // overlaps adds each stream of others that listens on a subject of a missing stream.
-func (f *fit) overlaps(want []streams.Spec, infos map[string]*jetstream.StreamInfo) {
+func (f *fit) overlaps(want, missing []streams.Spec, infos map[string]*jetstream.StreamInfo) {
 	for _, name := range slices.Sorted(maps.Keys(infos)) {
 		if _, ours := streams.SpecOf(want, name); ours || streams.IsOf(infos[name].Config, want[0].Prefix) {
 			continue
 		}
-		for _, s := range want {
-			if infos[s.Stream] != nil {
-				continue
-			}
+		for _, s := range missing {
 			if subject := message.FirstOverlap(infos[name].Config.Subjects, s.Subjects); subject != "" {
 				f.add("subjects of "+s.Stream, "no other stream", name+" listens on "+subject, false,
 					"remove the subject from that stream: nats stream edit "+name)
@@ -243,8 +238,8 @@ func Needs(
 		Account: account, MaxPayload: api.Conn.MaxPayload(),
 		Subscriptions: maySubscribe(ctx, api.Conn, subscriptionsOf(want)),
 	}
-	if mayCreate && longestDuplicates(want, infos) > 0 {
-		allowed.Duplicates = maxDuplicates(ctx, api, want, infos)
+	if missing := missingOf(want, infos); mayCreate && longestDuplicates(missing) > 0 {
+		allowed.Duplicates = maxDuplicates(ctx, api, missing)
 	}
 	return Fit(want, infos, allowed)
 }
@@ -252,12 +247,9 @@ func Needs(
 // maxDuplicates returns the server's limit of a duplicate window if it is shorter than a missing stream needs, or zero.
 // No answer of the server has this limit. So maxDuplicates requests a stream that every server refuses, because its
 // configuration contradicts itself: it has roll-ups, and denies purges. The server checks the window before that.
-func maxDuplicates(
-	ctx context.Context, api jsapi.Client, want []streams.Spec, infos map[string]*jetstream.StreamInfo,
-) time.Duration {
-	missing := slices.IndexFunc(want, func(s streams.Spec) bool { return infos[s.Stream] == nil })
-	cfg := want[missing].Config()
-	cfg.Duplicates, cfg.MaxAge = longestDuplicates(want, infos), 0
+func maxDuplicates(ctx context.Context, api jsapi.Client, missing []streams.Spec) time.Duration {
+	cfg := missing[0].Config()
+	cfg.Duplicates, cfg.MaxAge = longestDuplicates(missing), 0
 	cfg.AllowRollup, cfg.DenyPurge = true, true
 	request := "STREAM.CREATE." + cfg.Name
 	ctx, stop := jsapi.WatchRefusal(ctx, api.Conn, api.API+"."+request)

@@ -52,26 +52,12 @@ func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now t
 	if r.Undecodable {
 		return c, badPattern.withReason("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
-	if refusal := c.parseConditions(stream, r); refusal != nil {
-		return c, refusal
-	}
 	rule, _ := rules.Lookup(r.Subject)
 	pattern := get(r.Header, jetstream.ScheduleHeader)
-	if refusal := c.parseTimes(pattern, r); refusal != nil {
-		return c, refusal
-	}
-	if pattern != "" {
-		if refusal := c.parseOptions(rules, rule, r); refusal != nil {
-			return c, refusal
-		}
-	}
-	if refusal := c.parsePurge(rule, r); refusal != nil {
-		return c, refusal
-	}
-	if len(r.Header[headerSource]) > 0 {
-		return c, &sourced
-	}
-	if refusal := c.parseEnd(r, now); refusal != nil {
+	if refusal := cmp.Or(
+		c.parseConditions(stream, r), c.parseTimes(pattern, r), c.parseOptions(pattern, rules, rule, r),
+		c.parsePurge(rule, r), c.parseEnd(r, now),
+	); refusal != nil {
 		return c, refusal
 	}
 	subject := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
@@ -170,8 +156,11 @@ func (c *Instruction) parseTimes(pattern string, r message.Incoming) *refusal {
 
 // parseOptions reads the other options of a schedule.
 func (c *Instruction) parseOptions(
-	rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming,
+	pattern string, rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming,
 ) *refusal {
+	if pattern == "" {
+		return nil
+	}
 	if v := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
 		switch ttl, never, ok := parseTTL(v); {
 		case !ok:
@@ -237,8 +226,12 @@ func (c *Instruction) parsePurge(rule message.ScheduleRule, r message.Incoming) 
 	return nil
 }
 
-// parseEnd computes the end of the schedule from Nats-TTL.
+// parseEnd computes the end of the schedule from Nats-TTL. Before that, as the server does, it refuses a message that
+// says it comes from another stream.
 func (c *Instruction) parseEnd(r message.Incoming, now time.Time) *refusal {
+	if len(r.Header[headerSource]) > 0 {
+		return &sourced
+	}
 	v := get(r.Header, jetstream.MsgTTLHeader)
 	if v == "" {
 		return nil

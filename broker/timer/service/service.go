@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/change"
 )
 
 const (
@@ -175,16 +175,16 @@ func (s *Service) receive(m *nats.Msg) {
 	e := s.endpoints[i]
 	r, queue := request{Msg: m, endpoint: e, received: time.Now()}, s.one
 	if size := m.Size(); size > maxRequest {
-		s.answer(r, nil, refusef(
-			http.StatusRequestEntityTooLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
+		s.answer(r, nil, change.Refusef(
+			change.CodeTooLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
 		return
 	}
 	if e.Many {
 		queue = s.many
 	}
 	if refused, full := queue.Put(e.Tenant(m.Subject[len(e.Root):]), "", r); full {
-		s.answer(refused, nil, refusef(
-			http.StatusTooManyRequests, "busy: %d requests wait, which is the maximum; repeat this one in a second", queue.max))
+		s.answer(refused, nil, change.Refusef(
+			change.CodeBusy, "busy: %d requests wait, which is the maximum; repeat this one in a second", queue.max))
 	}
 }
 
@@ -199,8 +199,8 @@ func (s *Service) work(base context.Context, from *Queue[request], timeout time.
 
 func (s *Service) carryOut(base context.Context, r request, timeout time.Duration) (any, error) {
 	if waited := time.Since(r.received); waited > timeout/2 {
-		return nil, refusef(
-			http.StatusTooManyRequests, "busy: the request has waited for %s and has not begun; repeat it in a second",
+		return nil, change.Refusef(
+			change.CodeBusy, "busy: the request has waited for %s and has not begun; repeat it in a second",
 			waited.Round(time.Millisecond))
 	}
 	ctx, cancel := context.WithDeadline(base, r.received.Add(timeout))
@@ -230,6 +230,18 @@ func (s *Service) answer(r request, answer any, err error) {
 		err = e
 	}
 	r.endpoint.count(time.Since(r.received), err)
+}
+
+// statusOf returns the code of the answer to a request with this error.
+func statusOf(err error) int {
+	status, ok := errors.AsType[interface {
+		error
+		StatusCode() int
+	}](err)
+	if !ok {
+		return change.CodeUnavailable
+	}
+	return status.StatusCode()
 }
 
 func encode(v any) ([]byte, error) {

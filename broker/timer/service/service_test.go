@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/change"
 	"delaybroker/test/natstest"
 )
 
@@ -18,7 +19,7 @@ func refusals(names message.Names) []Endpoint {
 	root := names.TimerCall("get")
 	return []Endpoint{{
 		Name: "get", Root: root, Subjects: []string{root + "*.>"}, Tenant: func(string) string { return "orders" },
-		Answer: func(context.Context, string, *nats.Msg) (any, error) { return nil, refusef(400, "no") },
+		Answer: func(context.Context, string, *nats.Msg) (any, error) { return nil, change.Refusef(400, "no") },
 	}}
 }
 
