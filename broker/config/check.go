@@ -50,14 +50,11 @@ func (c Config) checkIdentity(errs *FieldErrors) {
 
 // checkReplyPrefixes refuses invalid prefixes, and prefixes below which a message could be a request.
 func (c Config) checkReplyPrefixes(errs *FieldErrors) {
-	var roots []string
-	if names, err := message.NewNames(c.Prefix); err == nil {
-		roots = names.Roots()
-	}
+	names, _ := message.NewNames(c.Prefix) // checkIdentity reports an invalid prefix
 	for _, prefix := range c.ReplyPrefixes {
 		first, _, _ := strings.Cut(prefix, ".")
 		if !message.ValidPattern(prefix) || strings.ContainsAny(prefix, "*>") || first[0] == '$' ||
-			slices.Contains(roots, first) {
+			slices.Contains(names.Roots(), first) {
 			errs.refuse("ReplyPrefixes", prefix,
 				"reply prefix %q: want an inbox prefix such as _INBOX_orders, without wildcards, and nothing below $ or the "+
 					"broker's own subjects", prefix)

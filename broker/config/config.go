@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -226,10 +225,7 @@ func (c Config) Complete() (Config, error) {
 		c.IntakeDurations = levels.PlainDurations()
 	}
 	if len(c.RetryLadder.Levels()) == 0 {
-		var err error
-		if c.RetryLadder, err = levels.Parse(DefaultRetry); err != nil {
-			return c, fmt.Errorf("bug: default retry ladder: %w", err)
-		}
+		c.RetryLadder, _ = levels.Parse(DefaultRetry) // cannot fail
 	}
 	setDefault(&c.APIPrefix, APIPrefix(c.JSDomain))
 	if c.Log == nil {

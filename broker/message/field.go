@@ -42,9 +42,9 @@ func (r *row) read(from *Fields, rec *record) {
 	case *time.Time:
 		*v = from.Moment(r.name, r.required)
 	case *int:
-		*v = from.count(r.name, r.required)
+		*v = from.count(r.name)
 	case *uint64:
-		*v = from.sequence(r.name)
+		*v = from.number(r.name, 64)
 	case *bool:
 		*v = strings.EqualFold(from.Text(r.name), RollupSub)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Arguments of Moment and Count.
+// Arguments of Moment.
 const (
 	Required = true
 	Optional = false
@@ -39,26 +39,17 @@ func (f *Fields) Moment(name string, required bool) time.Time {
 	return t
 }
 
-// count parses a number of at least one. It returns zero if the header is missing and not required.
-func (f *Fields) count(name string, required bool) int {
-	v := f.Text(name)
-	if v == "" && !required {
-		return 0
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		f.Refuse(name, Excerpt(v))
-	}
-	return n
-}
+// count parses a number of at least one. It returns zero if the header is missing.
+func (f *Fields) count(name string) int { return int(f.number(name, strconv.IntSize-1)) }
 
-// sequence parses the sequence of a message in a stream. It returns zero if the header is missing.
-func (f *Fields) sequence(name string) uint64 {
+// number parses a number of at least one, with at most the given number of bits. It returns zero if the header is
+// missing.
+func (f *Fields) number(name string, bits int) uint64 {
 	v := f.Text(name)
 	if v == "" {
 		return 0
 	}
-	n, err := strconv.ParseUint(v, 10, 64)
+	n, err := strconv.ParseUint(v, 10, bits)
 	if err != nil || n < 1 {
 		f.Refuse(name, Excerpt(v))
 	}

@@ -44,7 +44,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	f := Fields{Block: s, Problem: problem}
 	l.Request = f.readLetter(l.Request)
 	l.Sentence = f.Text(HeaderError)
-	if format := f.count(HeaderFormat, Optional); format > Format {
+	if format := f.count(HeaderFormat); format > Format {
 		return l, Problemf(NewerFormat, "format %d is newer than this program's %d", format, Format)
 	}
 	return l, f.Problem

@@ -3,6 +3,7 @@ package message
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"delaybroker/levels"
@@ -85,15 +86,11 @@ func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 // with the same prefix.
 func (n Names) OwnsStream(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
-	switch {
-	case !ok:
-		return false
-	case stream == n.IntakeStream(), stream == n.PausedStream(), stream == n.DeadStream(), stream == n.OwnersStream(),
-		stream == n.JournalStream(), stream == n.TimersStream():
-		return true
-	}
 	_, err := levels.ParseDuration(strings.TrimPrefix(rest, "RETRY_"))
-	return err == nil
+	others := []string{
+		n.IntakeStream(), n.TimersStream(), n.PausedStream(), n.DeadStream(), n.OwnersStream(), n.JournalStream(),
+	}
+	return ok && err == nil || slices.Contains(others, stream)
 }
 
 // OwnersStream returns the name of the stream that stores the claim of the active instance. OwnersFilter returns the

@@ -84,11 +84,6 @@ func expiresText(r Request) string {
 	return levels.FormatDuration(r.Expires.Sub(r.Due))
 }
 
-func readTTL(_ Policy, r *Request, value string) (problem *Problem) {
-	r.TTL, problem = parseTTL(value)
-	return problem
-}
-
 func ttlText(r Request) string {
 	if r.TTL == "" || r.TTL == "never" {
 		return r.TTL
@@ -115,18 +110,20 @@ func validRateKey(key string) bool {
 // overflow, and the message would expire immediately.
 const MaxTTL = 36500 * 24 * time.Hour
 
-// parseTTL converts a duration to a Nats-TTL for nats-server: whole seconds, rounded up. It returns an empty TTL and
-// "never" unchanged.
-func parseTTL(ttl string) (string, *Problem) {
-	if ttl == "" || ttl == "never" {
-		return ttl, nil
+// parseTTL converts a duration to a Nats-TTL for nats-server: whole seconds, rounded up. An empty TTL and "never" stay
+// unchanged.
+func parseTTL(_ Policy, r *Request, ttl string) *Problem {
+	if r.TTL = ttl; ttl == "" || ttl == "never" {
+		return nil
 	}
 	d, err := levels.ParseDuration(ttl)
 	if err != nil || d < time.Second || d > MaxTTL {
-		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", Excerpt(ttl),
+		r.TTL = ""
+		return Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", Excerpt(ttl),
 			levels.FormatDuration(MaxTTL))
 	}
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
+	r.TTL = strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+	return nil
 }
 
 // validTTL reports whether a TTL has the form of a result of parseTTL.

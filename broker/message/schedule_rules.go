@@ -94,17 +94,12 @@ func (rules ScheduleRules) Lookup(subject string) (ScheduleRule, bool) {
 // first token.
 func (rules ScheduleRules) Tenant(subject string) string {
 	r, _ := rules.Lookup(subject)
-	tenant := ""
-	for n, target := range r.Targets {
-		first := Tenant(target)
-		if n > 0 && first != tenant || strings.ContainsAny(first, "*>") {
-			tenant = ""
-			break
-		}
-		tenant = first
+	var tenants []string
+	for _, target := range r.Targets {
+		tenants = append(tenants, Tenant(target))
 	}
-	if tenant != "" {
-		return tenant
+	if tenants = slices.Compact(tenants); len(tenants) == 1 && !strings.ContainsAny(tenants[0], "*>") {
+		return tenants[0]
 	}
 	tokens := strings.Split(subject, ".")
 	literal := strings.Split(r.Subjects, ".")

@@ -59,7 +59,7 @@ var table = []row{
 		edit: true, parse: parseExpires, text: expiresText},
 	{name: HeaderTTL, in: InPlain | InTimer | InSeries | stored | InDelivery, tag: 4,
 		field: func(r *record) any { return &r.TTL }, valid: validTTL, target: HeaderNatsTTL,
-		edit: true, parse: readTTL, text: ttlText},
+		edit: true, parse: parseTTL, text: ttlText},
 	{name: HeaderMaxAttempts, in: anyRequest | stored, tag: 5, field: func(r *record) any { return &r.MaxAttempts },
 		edit: true, parse: parseMaxAttempts},
 	{name: HeaderRateKey, in: anyRequest | stored, tag: 6, field: func(r *record) any { return &r.RateKey },

@@ -1,6 +1,9 @@
 package message
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The code in this file decides whether a record counts as the broker's. Records are messages between lanes, dead
 // letters, entries that a broker wrote into the stream of timers, and notes. Notes are the list of pauses, the messages
@@ -129,10 +132,6 @@ func (k *Keys) UseOfMessage(h Header) KeyUse {
 // IsServerAnswer reports whether a message has a header of the server's answer to a request for a stored message. A
 // client may name any subject for this answer, and NATS checks no permission for that subject.
 func IsServerAnswer(h Header) bool {
-	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} {
-		if _, ok := h[name]; ok {
-			return true
-		}
-	}
-	return false
+	names := []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"}
+	return slices.ContainsFunc(names, func(name string) bool { return h[name] != nil })
 }

@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,11 +71,8 @@ func (env Environment) exporterValue(name string) (variable, value string) {
 
 // parentBased reports whether the sampler follows the producer's decision. It does so by default.
 func (env Environment) parentBased() bool {
-	switch strings.ToLower(strings.TrimSpace(env(envSampler))) {
-	case "always_on", "always_off", "traceidratio":
-		return false
-	}
-	return true
+	independent := []string{"always_on", "always_off", "traceidratio"}
+	return !slices.Contains(independent, strings.ToLower(strings.TrimSpace(env(envSampler))))
 }
 
 // limits returns the limits of the queue, in messages.
