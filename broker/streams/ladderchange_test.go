@@ -75,8 +75,7 @@ func TestLevelRemovedAndAdded(t *testing.T) {
 // TestForeignStreamsStay: streams with another prefix, or without marks, are neither found nor changed.
 func TestForeignStreamsStay(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *changeCounter) {
-		other := Provisioner{Streams: js, Prefix: "other", ParseDelay: provisioner(js, true).ParseDelay, MayCreate: true,
-			Roots: []string{"other"}}
+		other := Provisioner{Streams: js, Names: namesOf("other"), MayCreate: true}
 		mustProvision(t, other,
 			[]Spec{{Stream: "OTHER_30m", Kind: Level, Name: "30m", Prefix: "other", Subjects: []string{"other.30m.>"},
 				Replicas: 1}})

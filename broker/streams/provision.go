@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 )
 
 // Streams is the part of JetStream that provisioning needs.
@@ -26,21 +27,14 @@ type Streams interface {
 
 // Provisioner creates and maintains the streams of one prefix.
 type Provisioner struct {
-	Streams    Streams
-	Prefix     string
-	Roots      []string                                  // the first tokens of the broker's subjects
-	ParseDelay func(level string) (time.Duration, error) // parses the name of a level
-	// RetiredSubjects returns the subjects of a level that is no longer configured: only the subject on which brokers, and
-	// no clients, publish.
-	RetiredSubjects func(level Spec) []string
+	Streams Streams
+	Names   message.Names
 	// MayCreate allows the provisioner to create and change streams. If MayCreate is false, a missing stream is an error.
 	MayCreate bool
 	// NeedLeaders makes Provision return ErrNoLeader if some of the broker's streams have no leader. If NeedLeaders is
 	// false, Provision assumes that a wanted stream without a leader needs no change, and ignores other streams without a
-	// leader.
+	// leader. The stream of the journal needs no leader.
 	NeedLeaders bool
-	// OptionalStream is the name of a stream whose missing leader does not cause ErrNoLeader.
-	OptionalStream string
 	// Check is called with the existing streams of the broker and of the account before the first change. Its error ends
 	// Provision. Check may be nil.
 	Check func(found []Spec, all map[string]*jetstream.StreamInfo) error
@@ -112,7 +106,7 @@ func (p Provisioner) apply(ctx context.Context, want, found []Spec, infos map[st
 	}
 	for _, s := range found {
 		if _, wanted := planned[s.Stream]; !wanted && !p.leaderless[s.Stream] && s.Kind == Level && s.MarksErr == nil {
-			s.Subjects = p.RetiredSubjects(s)
+			s.Subjects = []string{p.Names.HopFilter(s.Name)} // on which brokers, and no clients, publish
 			planned[s.Stream] = s
 		}
 	}
@@ -166,13 +160,14 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	}
 	for _, info := range list {
 		infos[info.Config.Name] = info
-		if spec, ours := parseMarks(info.Config, p.Prefix, p.ParseDelay); ours {
+		if spec, ours := parseMarks(info.Config, p.Names.Prefix()); ours {
 			found = append(found, spec)
 		}
 	}
 	leaderless = slices.DeleteFunc(leaderless,
-		func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
-	required := slices.DeleteFunc(slices.Clone(leaderless), func(name string) bool { return name == p.OptionalStream })
+		func(name string) bool { return !strings.HasPrefix(name, p.Names.LevelStream("")) })
+	journal := p.Names.JournalStream()
+	required := slices.DeleteFunc(slices.Clone(leaderless), func(name string) bool { return name == journal })
 	if len(required) > 0 && p.NeedLeaders {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNoLeader, strings.Join(required, " "))
 	}
@@ -202,7 +197,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 		for _, subject := range Subtract(s.Subjects, subjects) {
 			missingSubjects[subject] = true
 		}
-		for _, subject := range ownSubjects(p.Roots, Subtract(subjects, s.Subjects)) {
+		for _, subject := range ownSubjects(p.Names.Roots(), Subtract(subjects, s.Subjects)) {
 			m.giver[subject] = name
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
@@ -40,11 +41,15 @@ func wantedSpecs(levels ...string) []Spec {
 }
 
 func provisioner(js jetstream.JetStream, create bool) Provisioner {
-	return Provisioner{
-		Streams: js, Prefix: "delay", ParseDelay: time.ParseDuration, MayCreate: create,
-		Roots:           []string{"delay", "delayin", "delayat", "delaysys", "delaydead"},
-		RetiredSubjects: func(s Spec) []string { return []string{"delaysys.hop." + s.Name + ".>"} },
+	return Provisioner{Streams: js, Names: namesOf("delay"), MayCreate: create}
+}
+
+func namesOf(prefix string) message.Names {
+	names, err := message.NewNames(prefix)
+	if err != nil {
+		panic(err)
 	}
+	return names
 }
 
 type changeCounter struct {

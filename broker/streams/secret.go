@@ -71,7 +71,7 @@ func (p Provisioner) seal(ctx context.Context, want, found []Spec) (sealed []Spe
 		if cfg == nil {
 			continue // the stream was deleted
 		}
-		current, ok := parseMarks(*cfg, p.Prefix, p.ParseDelay)
+		current, ok := parseMarks(*cfg, p.Names.Prefix())
 		if !ok {
 			continue
 		}

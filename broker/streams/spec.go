@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels"
 )
 
 // The metadata keys that mark a stream as the broker's. The broker does not change other keys.
@@ -142,9 +144,7 @@ var descriptions = map[Kind]string{
 }
 
 // parseMarks parses the marks of a stream. Ok is false if the stream is not the broker's.
-func parseMarks(
-	cfg jetstream.StreamConfig, prefix string, parseDelay func(level string) (time.Duration, error),
-) (spec Spec, ok bool) {
+func parseMarks(cfg jetstream.StreamConfig, prefix string) (spec Spec, ok bool) {
 	kind := Kind(cfg.Metadata[metaKind])
 	if kind == "" || cfg.Metadata[metaPrefix] != prefix || cfg.Metadata[metaStream] != cfg.Name {
 		return Spec{}, false
@@ -162,7 +162,7 @@ func parseMarks(
 	}
 	if kind == Level || kind == Retry {
 		var err error
-		if spec.Delay, err = parseDelay(spec.Name); err != nil {
+		if spec.Delay, err = levels.ParseDuration(spec.Name); err != nil {
 			spec.MarksErr = fmt.Errorf("metadata %s: %w", metaLevel, err)
 		}
 	}

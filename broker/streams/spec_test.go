@@ -24,7 +24,7 @@ func FuzzSpec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, level, prefix string) {
 		cfg := jetstream.StreamConfig{Name: "DELAY_x",
 			Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaStream: "DELAY_x"}}
-		s, ok := parseMarks(cfg, "delay", levels.ParseDuration)
+		s, ok := parseMarks(cfg, "delay")
 		switch {
 		case !ok:
 			if kind != "" && prefix == "delay" {

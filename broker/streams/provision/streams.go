@@ -24,15 +24,9 @@ func StreamsOf(cfg config.Config) (Streams, error) {
 	if err != nil {
 		return Streams{}, err
 	}
-	names, err := message.NewNames(cfg.Prefix)
-	if err != nil {
-		return Streams{}, err
-	}
+	names, _ := message.NewNames(cfg.Prefix) // Complete has checked both
+	lanes, _ := config.RetryLanes(cfg.RetryRules, cfg.RetryLadder)
 	keys := &Keyring{Policy: cfg.Policy(names), configured: cfg.Secrets, log: cfg.Log}
-	lanes, err := config.RetryLanes(cfg.RetryRules, cfg.RetryLadder)
-	if err != nil {
-		return Streams{}, err
-	}
 	return Streams{cfg: cfg, names: names, keys: keys, retryLanes: lanes}, nil
 }
 
@@ -53,10 +47,7 @@ func (s Streams) APIPrefix() string { return s.cfg.APIPrefix }
 // Provisioner returns a provisioner, which can create the streams or only find them.
 func (s Streams) Provisioner(js streams.Streams) streams.Provisioner {
 	return streams.Provisioner{
-		Streams: js, Prefix: s.cfg.Prefix, Roots: s.names.Roots(), ParseDelay: levels.ParseDuration,
-		MayCreate:        s.cfg.Provision,
-		SecretConfigured: len(s.cfg.Secrets) > 0, OptionalStream: s.names.JournalStream(),
-		RetiredSubjects: func(l streams.Spec) []string { return []string{s.names.HopFilter(l.Name)} },
+		Streams: js, Names: s.names, MayCreate: s.cfg.Provision, SecretConfigured: len(s.cfg.Secrets) > 0,
 	}
 }
 

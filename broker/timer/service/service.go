@@ -215,7 +215,7 @@ func (s *Service) answer(r request, answer any, err error) {
 		m.Data, err = encode(answer)
 	}
 	if err != nil {
-		code := statusOf(err)
+		code := StatusOf(err)
 		m.Header = nats.Header{micro.ErrorHeader: {err.Error()}, micro.ErrorCodeHeader: {strconv.Itoa(code)}}
 		body := map[string]any{"code": code, "message": err.Error()}
 		if p, ok := errors.AsType[interface {
@@ -232,8 +232,8 @@ func (s *Service) answer(r request, answer any, err error) {
 	r.endpoint.count(time.Since(r.received), err)
 }
 
-// statusOf returns the code of the answer to a request with this error.
-func statusOf(err error) int {
+// StatusOf returns the code of the answer to a request with this error.
+func StatusOf(err error) int {
 	status, ok := errors.AsType[interface {
 		error
 		StatusCode() int
