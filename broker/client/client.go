@@ -98,12 +98,12 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 		return Receipt{}, explain(d, err, c.store.Refusal)
 	case ack.Sequence == 0 || !c.policy.Names.OwnsStream(ack.Stream):
 		return Receipt{}, fmt.Errorf("%w: the stream %q stored %s", ErrForeign, ack.Stream, d.msg.Subject)
-	case d.timer && !d.answeredBy(ack):
+	case d.timer.isTimer && !d.answeredBy(ack):
 		return Receipt{}, fmt.Errorf("%w: the acknowledgement of %s is %+v", ErrForeign, d.msg.Subject, *ack)
 	}
 	r := Receipt{Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate, Due: d.due}
-	if d.timer {
-		r.Key, r.target, r.client = d.key, d.target, c
+	if d.timer.isTimer {
+		r.Key, r.target, r.client = d.timer.key, d.target, c
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,7 +20,7 @@ type address struct {
 	target        string
 	subject       string
 	fallback      string // an equivalent subject of the intake, or empty
-	stableSubject string // for a message with an ID: the subject depends only on the delay
+	stableSubject string // for a message with an ID, if it differs: the subject depends only on the delay
 	guessedLevel  string // the level in subject; empty if the level was not guessed
 	delay         string // the delay as a header value; empty unless from delayAddress
 	due           time.Time
@@ -51,7 +52,6 @@ func (c *Client) delayAddress(target string, delay time.Duration) address {
 // dead letter: see the package comment.
 func (c *Client) timeAddress(target string, due time.Time) address {
 	a := address{target: target, subject: c.policy.Names.At(message.TimeToken(due), target), due: due}
-	a.stableSubject = a.subject
 	if due.IsZero() {
 		a.err = fmt.Errorf("%w: the time is zero: set it", ErrBadTime)
 	}
@@ -62,7 +62,6 @@ func (c *Client) levelAddress(target, level string) address {
 	names := c.policy.Names
 	a := address{target: target, subject: names.Level(level, target), callerLevel: true}
 	a.fallback = names.In(level, target)
-	a.stableSubject = a.subject
 	if strings.Contains(level, ".") { // the part after the dot would become part of the target
 		a.err = fmt.Errorf("%w: the level %q: want no dot", ErrBadTime, level)
 	}
@@ -76,10 +75,8 @@ type draft struct {
 	guessedLevel string    // see address
 	due          time.Time // estimated by the client's clock
 
-	timer    bool    // the request is for a named timer
-	key      string  // the timer's key; empty for a cancel and for MovePending
-	target   string  // the target; empty for a cancel and for MovePending
-	expected *uint64 // the required sequence of the subject's last message; nil for an unconditional publish
+	timer  timerOptions // without a key for a cancel and for MovePending
+	target string       // the target; empty for a cancel and for MovePending
 }
 
 func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
@@ -98,25 +95,22 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 		return nil, settings.err
 	}
 	if !settings.timer.isTimer && settings.brokerHeader.Get(nats.MsgIdHdr) != "" {
-		a.subject, a.fallback, a.guessedLevel = a.stableSubject, "", ""
+		a.subject, a.fallback, a.guessedLevel = cmp.Or(a.stableSubject, a.subject), "", ""
 	}
-	timer := settings.timer
-	d := &draft{
-		guessedLevel: a.guessedLevel, timer: timer.isTimer, key: timer.key, target: a.target, expected: timer.expected,
-	}
+	d := &draft{guessedLevel: a.guessedLevel, timer: settings.timer, target: a.target}
 	d.msg = &nats.Msg{Subject: a.subject, Header: settings.header(), Data: body}
 	request, err := c.check(d.msg, a.target, settings)
 	if err != nil {
 		return nil, err
 	}
-	if d.timer {
+	if d.timer.isTimer {
 		if err := c.checkSize(d.msg); err != nil {
 			return nil, err
 		}
 	}
 	if d.due = request.Due; request.Series != nil {
 		d.due = request.Series.Planned // without jitter, which depends on the sequence of the message
-	} else if limit := settings.brokerHeader.Get(message.HeaderSpread); !d.timer && request.MsgID == "" && limit != "" {
+	} else if limit := settings.brokerHeader.Get(message.HeaderSpread); !d.timer.isTimer && request.MsgID == "" && limit != "" {
 		part, _ := levels.ParseDuration(limit) // checked above
 		d.due = d.due.Add(-message.PartOf(part, request.ID))
 	}
@@ -159,21 +153,14 @@ func (c *Client) check(m *nats.Msg, target string, o options) (entry.Pending, er
 	return request, nil
 }
 
+// problemErrors has the error for a problem. All other problems are ErrBadOption.
+var problemErrors = map[message.Code]error{
+	message.BadTarget: ErrBadTarget, message.BadTime: ErrBadTime, message.UntilEarly: ErrBadTime,
+	message.TooFar: ErrTooFar, message.BadHeaders: ErrBadHeaders, message.BadTimer: ErrBadKey,
+}
+
 func problemError(p *message.Problem) error {
-	err := ErrBadOption
-	switch p.Code {
-	case message.BadTarget:
-		err = ErrBadTarget
-	case message.BadTime, message.UntilEarly:
-		err = ErrBadTime
-	case message.TooFar:
-		err = ErrTooFar
-	case message.BadHeaders:
-		err = ErrBadHeaders
-	case message.BadTimer:
-		err = ErrBadKey
-	}
-	return fmt.Errorf("%w: %s", err, fieldNames.Replace(p.Sentence))
+	return fmt.Errorf("%w: %s", cmp.Or(problemErrors[p.Code], ErrBadOption), fieldNames.Replace(p.Sentence))
 }
 
 // fieldNames replaces the names of the broker's settings, in the text of a problem, by fields of Config.
@@ -201,5 +188,5 @@ func (d *draft) fallsBack(err error) bool {
 // reply subject can forge an answer. The stored message has a higher sequence than the message that it replaces, and is
 // no duplicate, since a timer's message has no ID.
 func (d *draft) answeredBy(ack *jetstream.PubAck) bool {
-	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
+	return !ack.Duplicate && (d.timer.expected == nil || ack.Sequence > *d.timer.expected)
 }

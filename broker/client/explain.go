@@ -30,7 +30,7 @@ func explain(d *draft, err error, refusal func(subject string) error) error {
 
 // conflict explains the server's error "wrong last sequence" for a timer.
 func conflict(d *draft) string {
-	if d.expected != nil && *d.expected == 0 {
+	if d.timer.expected != nil && *d.timer.expected == 0 {
 		return "there is a timer, or one has ended within DELAY_TIMER_HISTORY"
 	}
 	return "no timer with this generation: it has fired, was replaced or cancelled, or was never set"

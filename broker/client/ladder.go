@@ -18,10 +18,7 @@ const skipTime = time.Minute
 var plainNames = sync.OnceValue(func() map[time.Duration]string {
 	names := make(map[time.Duration]string)
 	for _, name := range levels.PlainDurations() {
-		d, err := levels.ParseDuration(name)
-		if err != nil {
-			panic("bug: plain duration: " + err.Error())
-		}
+		d, _ := levels.ParseDuration(name) // cannot fail
 		if _, ok := names[d]; !ok || name == levels.FormatDuration(d) {
 			names[d] = name
 		}

@@ -107,7 +107,7 @@ func (c *Client) sendEntry(ctx context.Context, m *nats.Msg) (Receipt, error) {
 	if err := c.checkSize(m); err != nil {
 		return Receipt{}, err
 	}
-	return c.send(ctx, &draft{msg: m, timer: true})
+	return c.send(ctx, &draft{msg: m, timer: timerOptions{isTimer: true}})
 }
 
 func (c *Client) checkName(key, target string) error {

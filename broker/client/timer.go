@@ -58,8 +58,8 @@ func (o *options) debounced() bool { return o.first(message.HeaderMaxWait) != ""
 type timerOptions struct {
 	key        string
 	isTimer    bool
-	cancelable bool // set by Cancelable: the client generates a key if the caller gave none
-	expected   *uint64
+	cancelable bool    // set by Cancelable: the client generates a key if the caller gave none
+	expected   *uint64 // the required sequence of the subject's last message; nil for an unconditional publish
 }
 
 // timerAddress returns the address of a named timer, and sets the header with its delay or its due time. For any other
@@ -166,7 +166,7 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	case addr.Token != key || addr.Target != target:
 		return fmt.Errorf("%w: %q: want no dot", ErrBadKey, key)
 	}
-	_, err := c.send(ctx, &draft{msg: m, expected: generation, timer: true})
+	_, err := c.send(ctx, &draft{msg: m, timer: timerOptions{isTimer: true, expected: generation}})
 	return err
 }
 

@@ -110,14 +110,9 @@ func (f *Fake) nextRound(r Publication, d timetable.Decision) {
 	if d.Fire {
 		next.Instance = "fake"
 	}
-	f.replace(r.Stream, r.Subject, r.parsed.RoundHeader(r.Sequence, next), r.Body)
-}
-
-// replace seals and stores an entry that the broker would write, such as the next round of a series, as the last entry
-// of a subject.
-func (f *Fake) replace(stream, subject string, header message.Header, body []byte) {
-	f.policy.Keys.SealMessage(subject, header, body)
-	f.store(stream, subject, header, body)
+	header := r.parsed.RoundHeader(r.Sequence, next)
+	f.policy.Keys.SealMessage(r.Subject, header, r.Body)
+	f.store(r.Stream, r.Subject, header, r.Body)
 }
 
 // store stores an entry as the last one of its subject.
