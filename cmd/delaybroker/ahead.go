@@ -13,34 +13,31 @@ import (
 // views are the views of operations whose row is more than a table can show.
 var views = map[string]func(w *door, row any){"ahead": func(w *door, row any) { w.ahead(row.(inspect.Forecast)) }}
 
-func unitName(step time.Duration) string {
-	if step == time.Minute {
-		return "minute"
-	}
-	return "hour"
-}
-
 // ahead shows a forecast, and how exact it is.
 func (w *door) ahead(f inspect.Forecast) {
-	target, step := "", time.Minute
+	target := ""
 	if p := w.use.Param("target"); p.Given() {
 		target = " for " + p.String()
-	}
-	if len(f.Buckets) > 1 { // the first bucket begins now
-		step = f.Buckets[1].To.Sub(f.Buckets[1].From)
 	}
 	if f.Pending == 0 {
 		w.Printf("no message is pending%s\n", target)
 	} else {
-		w.showAhead(f, step)
+		w.showAhead(f)
 	}
 	w.printAccuracy(f, target)
 }
 
-func (a *app) showAhead(f inspect.Forecast, step time.Duration) {
-	c := a.chart(f)
+func (a *app) showAhead(f inspect.Forecast) {
+	numbers := []inspect.Amount{f.Overdue, f.Later, f.Unreadable}
+	for _, b := range f.Buckets {
+		numbers = append(numbers, b.Amount)
+	}
+	c := a.Chart(numbers, f.Unplaced == 0)
 	c.AddRow("already due", f.Overdue)
-	empty := 0
+	empty, unit := 0, "minute"
+	if len(f.Buckets) > 1 && f.Buckets[1].To.Sub(f.Buckets[1].From) != time.Minute { // the first bucket begins now
+		unit = "hour"
+	}
 	for _, b := range f.Buckets {
 		if b.Messages == 0 {
 			empty++
@@ -52,16 +49,8 @@ func (a *app) showAhead(f inspect.Forecast, step time.Duration) {
 	c.AddRow("unknown", inspect.Amount{Messages: f.Unplaced, MaxError: f.Unplaced})
 	c.Print()
 	if empty > 0 {
-		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unitName(step)))
+		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unit))
 	}
-}
-
-func (a *app) chart(f inspect.Forecast) *terminal.Chart {
-	numbers := []inspect.Amount{f.Overdue, f.Later, f.Unreadable}
-	for _, b := range f.Buckets {
-		numbers = append(numbers, b.Amount)
-	}
-	return a.Chart(numbers, f.Unplaced == 0)
 }
 
 func (a *app) printAccuracy(f inspect.Forecast, target string) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/message"
 	"delaybroker/broker/operation"
 	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
@@ -109,7 +107,7 @@ func (a *app) bench(ctx context.Context, i *inspect.Inspector, p benchPlan) erro
 	if err != nil {
 		return fmt.Errorf("subscribe to %s: %w", p.target, err)
 	}
-	subject := benchSubject(names, levels.FormatDuration(p.delay), p.target)
+	subject := deliveryTime{in: levels.FormatDuration(p.delay)}.subject(names, p.target)
 	last := time.Now().Add(p.period + p.delay)
 	if p.burst > 0 {
 		const slowest = 10_000 // messages a second that a slow server accepts
@@ -138,14 +136,6 @@ func (a *app) bench(ctx context.Context, i *inspect.Inspector, p benchPlan) erro
 		a.printBench(r)
 	}
 	return cmp.Or(a.Failure(), r.err(p.target))
-}
-
-// benchSubject returns the subject of a request with a delay.
-func benchSubject(names message.Names, delay, target string) string {
-	if slices.Contains(levels.PlainDurations(), delay) {
-		return names.Level(delay, target)
-	}
-	return names.In(delay, target)
 }
 
 // publishLoad publishes count messages at the rate of the plan, or a burst as fast as the server answers. It returns
@@ -202,19 +192,12 @@ func publishLoad(
 }
 
 func (a *app) printBench(r benchResult) {
-	var columns []terminal.Column
-	var cells []any
-	for _, c := range []struct {
-		name, cell string
-	}{
-		{"p50 ms", terminal.Figure(r.P50)}, {"p90 ms", terminal.Figure(r.P90)}, {"p99 ms", terminal.Figure(r.P99)},
-		{"max ms", terminal.Figure(r.Max)}, {"published/s", terminal.Figure(r.PublishedRate)},
-		{"arrived/s", terminal.Figure(r.ArrivedRate)}, {"lost", terminal.Whole(r.Lost)}, {"early", terminal.Whole(r.Early)},
-		{"twice", terminal.Whole(r.Twice)},
-	} {
-		columns, cells = append(columns, terminal.Column{Name: c.name}), append(cells, c.cell)
-	}
-	t := a.Sheet(columns)
-	t.Add(cells...)
+	t := a.Sheet([]terminal.Column{
+		{Name: "p50 ms"}, {Name: "p90 ms"}, {Name: "p99 ms"}, {Name: "max ms"}, {Name: "published/s"},
+		{Name: "arrived/s"}, {Name: "lost"}, {Name: "early"}, {Name: "twice"},
+	})
+	t.Add(terminal.Figure(r.P50), terminal.Figure(r.P90), terminal.Figure(r.P99), terminal.Figure(r.Max),
+		terminal.Figure(r.PublishedRate), terminal.Figure(r.ArrivedRate),
+		terminal.Whole(r.Lost), terminal.Whole(r.Early), terminal.Whole(r.Twice))
 	t.Print()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"delaybroker/broker/operation"
 	"delaybroker/cmd/delaybroker/spelling"
@@ -102,11 +103,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w: a recurring timer is set by delaybroker schedules add", errUsage, err)
 	}
 	var known []string
-	for line := range strings.Lines(cmd.LocalFlags().FlagUsages() + cmd.InheritedFlags().FlagUsages()) {
-		if _, rest, ok := strings.Cut(line, "--"); ok {
-			known = append(known, strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '[' || r == '\n' })[0])
-		}
-	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	if nearest := spelling.Nearest(name, known); nearest != "" {
 		return fmt.Errorf("%w: %w (--%s?)", errUsage, err, nearest)
 	}

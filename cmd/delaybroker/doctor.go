@@ -84,11 +84,8 @@ func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 		return doctor.Facts{}, err
 	}
 	build := readBuild()
-	host := doctor.Host{
-		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
-		Sync: cfg.Embedded.Durability(), ExposedAddress: cfg.Embedded.ExposedAddress(), LoginSetting: cfg.Access.LoginAdvice,
-		Probe: web.ProbeBroker(ctx, cfg.ProbeURL()),
-	}
+	host := cfg.Host(build.name())
+	host.Client, host.Probe = orUnknown(build.natsGo), web.ProbeBroker(ctx, cfg.ProbeURL())
 	for _, u := range settings.Unknown() {
 		host.UnknownSettings = append(host.UnknownSettings, u.String())
 	}

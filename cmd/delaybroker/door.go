@@ -13,6 +13,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/operation"
+	"delaybroker/broker/timer/service"
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
@@ -211,11 +212,7 @@ func usageOf(err error) error {
 	if wrong, ok := errors.AsType[*operation.InvalidError](err); ok && wrong.Param != "" {
 		return fmt.Errorf("%w: --%s: %s", errUsage, wrong.Param, wrong.Sentence)
 	}
-	status, ok := errors.AsType[interface {
-		error
-		StatusCode() int
-	}](err)
-	if ok && status.StatusCode() == http.StatusBadRequest {
+	if service.StatusOf(err) == http.StatusBadRequest {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return err

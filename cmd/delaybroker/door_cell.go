@@ -81,13 +81,3 @@ func formatLateness(due time.Time, late time.Duration) string {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// properties returns a sheet with two columns, and a function that adds a name and a value, if known is set.
-func (a *app) properties() (t *terminal.Sheet, line func(name, value string, known bool)) {
-	t = a.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
-	return t, func(name, value string, known bool) {
-		if known {
-			t.Add(name, text.Printable(strings.TrimSpace(value), 2000))
-		}
-	}
-}

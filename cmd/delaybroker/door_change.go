@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,13 +26,9 @@ func (w *door) change(
 		if refused := check(err); refused != nil {
 			return refused
 		}
-		if w.dryRun || err != nil {
+		if w.dryRun || err != nil || p.Count == 0 {
 			w.showResult(p.Result, true)
 			return errors.Join(err, exitOf(p.Result))
-		}
-		if p.Count == 0 {
-			w.showResult(p.Result, true)
-			return exitOf(p.Result)
 		}
 		for _, note := range p.Notes {
 			fmt.Fprintln(w.Err, note)
@@ -46,10 +43,7 @@ func (w *door) change(
 		return refused
 	}
 	w.showResult(r, false)
-	if err != nil {
-		return err
-	}
-	return exitOf(r)
+	return cmp.Or(err, exitOf(r))
 }
 
 // errDeclined is returned if a person does not confirm a change. Nothing was changed.

@@ -101,7 +101,8 @@ func (a *app) printRows(columns []operation.Column, rows []any) {
 }
 
 func (w *door) printFacts(row any) {
-	t, line := w.properties()
+	t := w.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
+	line := func(name, value string) { t.Add(name, text.Printable(strings.TrimSpace(value), 2000)) }
 	for _, c := range w.columns() {
 		switch c.Kind {
 		case operation.Runs: // a table of its own
@@ -109,18 +110,19 @@ func (w *door) printFacts(row any) {
 		case operation.Refusals:
 			refusals, _ := operation.Value(row, c.Field).([]message.Refusal)
 			for _, r := range refusals {
-				line(c.Name, text.Moment(r.At)+" "+r.Reason, true)
+				line(c.Name, text.Moment(r.At)+" "+r.Reason)
 			}
 			continue
 		case operation.Header:
 			headers, _ := operation.Value(row, c.Field).(map[string][]string)
 			for _, name := range sortedKeys(headers) {
-				line(c.Name, name+": "+strings.Join(headers[name], ", "), true)
+				line(c.Name, name+": "+strings.Join(headers[name], ", "))
 			}
 			continue
 		}
-		value := fact(c, row)
-		line(c.Name, value, value != "")
+		if value := fact(c, row); value != "" {
+			line(c.Name, value)
+		}
 	}
 	t.Print()
 	if payload, ok := operation.Value(row, "payload").([]byte); ok && payload != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"delaybroker/broker/operation"
 )
 
 func (a *app) schedulesCommand() *cobra.Command {
@@ -14,7 +16,7 @@ directly, and work even if no broker runs. For a user who may not read the strea
 A schedule is a timer: its NAME is the timer's key. If several targets have a schedule with one name, TARGET selects
 one. A schedule in nats-server's format (DELAY_SCHEDULES) has the NAME _schedule.<subject of the schedule>.
 
-` + outcomeCodes,
+` + operation.OutcomeCodes,
 	})
 	c.AddCommand(a.schedulesApplyCommand())
 	return c

@@ -95,7 +95,7 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	changes := a.newDiff(file.Set, o.dryRun)
+	changes := diff{app: a, set: file.Set, dryRun: o.dryRun, counts: make(map[schedules.Action]int)}
 	err = a.withSession(cmd.Context(), c, func(ctx context.Context, s *inspect.Session) error {
 		return schedules.Apply{
 			File: file, Timers: isolatedTimers{s, s.Timers(c.Policy)}, Policy: c.Policy, Adopt: o.adopt, DryRun: o.dryRun,
@@ -196,10 +196,6 @@ type diff struct {
 	failed, unknown, prevented bool // at least one change failed, may have been made, or was prevented by an entry
 }
 
-func (a *app) newDiff(set string, dryRun bool) *diff {
-	return &diff{app: a, set: set, dryRun: dryRun, counts: make(map[schedules.Action]int)}
-}
-
 // signs are the marks of the lines. An unchanged schedule has none, and is only counted.
 var signs = map[schedules.Action]string{
 	schedules.Add: "+", schedules.Change: "~", schedules.Remove: "-", schedules.Leave: "!",
@@ -217,7 +213,12 @@ func (d *diff) add(r schedules.Result) {
 	default:
 		d.failed = true
 	}
-	if d.app.AsJSON(newResultView(r)) {
+	view, why := resultView{Decision: r.Decision, Outcome: r.Outcome, Good: r.Good()}, r.Why
+	if r.Err != nil {
+		why = r.Err.Error()
+		view.Error = why
+	}
+	if d.app.AsJSON(view) {
 		return
 	}
 	sign := signs[r.Action]
@@ -227,10 +228,6 @@ func (d *diff) add(r schedules.Result) {
 	d.app.Printf("%s %s  %s  %s\n", sign, r.Name, text.Printable(r.Target, terminal.MaxCell), r.Table)
 	for _, x := range r.Differences {
 		d.app.Printf("    %s: %s -> %s\n", text.Printable(x.Field, 200), excerpt(x.Old), excerpt(x.New))
-	}
-	why := r.Why
-	if r.Err != nil {
-		why = r.Err.Error()
 	}
 	switch {
 	case r.Good() || r.Action == schedules.Leave:
@@ -262,14 +259,6 @@ type resultView struct {
 	Outcome timer.Outcome `json:"outcome,omitempty"`
 	Good    bool          `json:"good"`
 	Error   string        `json:"error,omitempty"`
-}
-
-func newResultView(r schedules.Result) resultView {
-	v := resultView{Decision: r.Decision, Outcome: r.Outcome, Good: r.Good()}
-	if r.Err != nil {
-		v.Error = r.Err.Error()
-	}
-	return v
 }
 
 // end prints the totals, and returns an error if some schedules do not match the file.

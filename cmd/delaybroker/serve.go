@@ -1,17 +1,11 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"delaybroker/cmd/delaybroker/process"
 	"delaybroker/cmd/delaybroker/settings"
 )
-
-func (a *app) serve(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), a.Err) }
 
 func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -24,20 +18,16 @@ func (a *app) serveCommand() *cobra.Command {
 	return c
 }
 
-// serve runs the broker until ctx ends, a signal arrives, or the broker fails.
-func serve(ctx context.Context, stderr io.Writer) error {
-	unknown := settings.Unknown()
+// serve runs the broker until the context ends, a signal arrives, or the broker fails.
+func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	cfg, err := settings.Read()
 	if err != nil {
-		// Without valid settings, there is no log. A misspelt name may be the cause of err.
-		for _, u := range unknown {
-			fmt.Fprintln(stderr, "delaybroker:", u)
-		}
+		a.warnUnknownSettings() // without valid settings, there is no log; a misspelt name may be the cause of err
 		return err
 	}
 	settings.ConfigureGC(settings.ReadMemory(), cfg.Broker.HoldBytes, cfg.Embedded != nil)
-	log := cfg.Log.Logger(stderr)
-	for _, u := range unknown {
+	log := cfg.Log.Logger(a.Err)
+	for _, u := range settings.Unknown() {
 		warning := log.With("name", u.Name)
 		if u.Suggestion != "" {
 			warning = warning.With("nearest", u.Suggestion)
@@ -49,7 +39,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 		Config: cfg, Log: log,
 		Version: build.name(), Revision: orUnknown(build.revision), GoVersion: orUnknown(build.goVersion),
 	}
-	if err := p.Run(ctx); err != nil {
+	if err := p.Run(cmd.Context()); err != nil {
 		log.Error("the broker has stopped after an error", "err", err)
 		return reportedError{err}
 	}

@@ -16,8 +16,6 @@ import (
 // timersTimeout bounds the requests to JetStream about one timer, with their retries, and each request to a broker.
 const timersTimeout = 5 * time.Second
 
-const outcomeCodes = operation.OutcomeCodes
-
 func (a *app) timersCommand() *cobra.Command {
 	return a.operations(&cobra.Command{
 		Use:   "timers",
@@ -32,7 +30,7 @@ one succeeds.
 A schedule in nats-server's format (DELAY_SCHEDULES) is a timer with the key _schedule.<subject of the schedule>. Before
 a key that begins with -, write --.
 
-` + outcomeCodes,
+` + operation.OutcomeCodes,
 	})
 }
 

@@ -37,10 +37,7 @@ type example struct {
 
 // examples returns messages for each kind of delay and each kind of target.
 func examples(now time.Time) []example {
-	names, err := message.NewNames(message.DefaultPrefix)
-	if err != nil {
-		panic("bug: default prefix: " + err.Error())
-	}
+	names, _ := message.NewNames(message.DefaultPrefix) // cannot fail
 	var messages []example
 	add := func(when string, subject func(token, target string) string, token string) {
 		m := example{When: when, Target: streamTargets + string(rune('a'+len(messages))), To: "stream"}

@@ -20,10 +20,7 @@ type Config struct {
 	File           string // path of a configuration file of nats-server, or empty; each start reads the file
 	User, Password string // the only user, unless the file has users; empty for none
 
-	RequiresTLS bool // the file configures TLS for clients
-	LimitsStore bool // the file limits the storage
-	Anonymous   bool // clients need no user
-
+	Anonymous    bool   // clients need no user
 	OpenListener string // File.OpenListener
 
 	Host       string // empty for all interfaces
@@ -68,21 +65,21 @@ func (c *Config) ExposedAddress() string {
 	switch {
 	case c == nil:
 		return ""
-	case c.Anonymous && !isLoopback(c.Host):
+	case c.Anonymous && !IsLoopback(c.Host):
 		return net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
 	}
 	return c.OpenListener
 }
 
-// isLoopback reports whether only this host can connect. Any name other than localhost counts as public.
-func isLoopback(host string) bool {
+// IsLoopback reports whether only this host can connect. Any name other than localhost counts as public.
+func IsLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// checkStore returns the check of the store's usage.
-func (c *Config) checkStore(used doctor.Usage) stats.Check {
+// checkStore returns the check of the usage of the store, with the limit of the file.
+func (f File) checkStore(used doctor.Usage) stats.Check {
 	limit := "three quarters of the disk space that was free at the start"
-	if c.LimitsStore {
+	if f.LimitsStore {
 		limit = "max_file of DELAY_EMBEDDED_CONFIG"
 	}
 	check := stats.Check{Name: "store", OK: used.Share() < inspect.FullShare,

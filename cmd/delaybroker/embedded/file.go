@@ -98,7 +98,7 @@ func openListeners(o *server.Options) map[string]bool {
 	open := make(map[string]bool)
 	add := func(host string, port int, tlsConfig *tls.Config, user, token, anyone string) {
 		verifies := tlsConfig != nil && tlsConfig.ClientAuth == tls.RequireAndVerifyClientCert
-		if port != 0 && !isLoopback(host) && !verifies && user == "" && token == "" {
+		if port != 0 && !IsLoopback(host) && !verifies && user == "" && token == "" {
 			open[net.JoinHostPort(host, strconv.Itoa(port))] = anyone != ""
 		}
 	}

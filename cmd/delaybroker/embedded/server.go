@@ -194,7 +194,7 @@ func (c Config) checkPort() error {
 // certificate of this server, even after a restart with another certificate. The client must connect over TCP:
 // nats-server's in-process connections are slower, and block each other when a user is refused.
 func (e *Server) TLS() []nats.Option {
-	if !e.config.RequiresTLS {
+	if !e.file.RequiresTLS {
 		return nil
 	}
 	return []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() }))}
@@ -223,7 +223,7 @@ func (e *Server) StoreCheck() stats.Check {
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
 		return stats.Check{Name: "store", OK: true, Detail: "unknown"} // another check reports the reason
 	}
-	return e.config.checkStore(doctor.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
+	return e.file.checkStore(doctor.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
 
 // Stop stops the server and unlocks the directory. If the server does not stop, Stop leaves both to the end of the

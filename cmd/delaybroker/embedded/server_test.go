@@ -319,7 +319,7 @@ func TestIsLoopback(t *testing.T) {
 		"127.0.0.1": true, "127.8.8.8": true, "::1": true, "localhost": true,
 		"": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "example.com": false,
 	} {
-		if got := isLoopback(host); got != want {
+		if got := IsLoopback(host); got != want {
 			t.Errorf("%q: got %t, want %t", host, got, want)
 		}
 	}
@@ -374,14 +374,14 @@ func TestStoreBound(t *testing.T) {
 	if got := s.StoreCheck(); !got.OK || !strings.Contains(got.Detail, "three quarters of the disk space") {
 		t.Errorf("empty: got %+v", got)
 	}
-	full := c.checkStore(doctor.Usage{Bytes: 99, Limit: 100})
+	full := File{}.checkStore(doctor.Usage{Bytes: 99, Limit: 100})
 	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") ||
 		!strings.Contains(full.Detail, doctor.EmbeddedFullAdvice) {
 		t.Errorf("full: got %+v", full)
 	}
-	c.LimitsStore = true
 	const bound = "max_file of DELAY_EMBEDDED_CONFIG"
-	if got := c.checkStore(doctor.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, bound) {
+	got := File{LimitsStore: true}.checkStore(doctor.Usage{Bytes: 90, Limit: 100})
+	if !got.OK || !strings.Contains(got.Detail, bound) {
 		t.Errorf("nearly full: got %+v", got)
 	}
 }

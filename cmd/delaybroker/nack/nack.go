@@ -14,18 +14,14 @@ import (
 
 // A stream is a Stream object of NACK's API jetstream.nats.io/v1beta2.
 type stream struct {
-	APIVersion string   `yaml:"apiVersion"`
-	Kind       string   `yaml:"kind"`
-	Metadata   metadata `yaml:"metadata"`
-	Spec       spec     `yaml:"spec"`
+	APIVersion string            `yaml:"apiVersion"`
+	Kind       string            `yaml:"kind"`
+	Metadata   map[string]string `yaml:"metadata"`
+	Spec       spec              `yaml:"spec"`
 }
 
-// metadata is the metadata of a Kubernetes object.
-type metadata struct {
-	Name string `yaml:"name"`
-}
-
-// A spec is a stream's configuration. Its fields are in the order of the output.
+// A spec is a stream's configuration. Its fields are in the order of the output. A limit without a value means no
+// limit. MaxAge is always written, since NACK's control loop would otherwise set a year.
 type spec struct {
 	Name            string            `yaml:"name"`
 	Description     string            `yaml:"description"`
@@ -33,7 +29,11 @@ type spec struct {
 	Retention       string            `yaml:"retention"`
 	Storage         string            `yaml:"storage"`
 	Discard         string            `yaml:"discard"`
-	Limits          limits            `yaml:",inline"`
+	MaxMsgSize      int32             `yaml:"maxMsgSize"`
+	MaxPerSubject   int64             `yaml:"maxMsgsPerSubject,omitempty"`
+	MaxMsgs         int64             `yaml:"maxMsgs,omitempty"`
+	MaxBytes        int64             `yaml:"maxBytes,omitempty"`
+	MaxAge          string            `yaml:"maxAge"`
 	Replicas        int               `yaml:"replicas"`
 	DuplicateWindow string            `yaml:"duplicateWindow"`
 	AllowDirect     bool              `yaml:"allowDirect"`
@@ -42,44 +42,23 @@ type spec struct {
 	PreventDelete bool `yaml:"preventDelete"`
 }
 
-// limits are the limits of a stream. A field without a value means no limit. MaxAge is always written, since NACK's
-// control loop would otherwise set a year.
-type limits struct {
-	MaxMsgSize    int32  `yaml:"maxMsgSize"`
-	MaxPerSubject int64  `yaml:"maxMsgsPerSubject,omitempty"`
-	MaxMsgs       int64  `yaml:"maxMsgs,omitempty"`
-	MaxBytes      int64  `yaml:"maxBytes,omitempty"`
-	MaxAge        string `yaml:"maxAge"`
-}
-
 // manifest returns the manifest of a stream.
 func manifest(c jetstream.StreamConfig) stream {
 	return stream{
 		APIVersion: "jetstream.nats.io/v1beta2",
 		Kind:       "Stream",
 		// Kubernetes allows neither capital letters nor underscores in a name.
-		Metadata: metadata{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")},
+		Metadata: map[string]string{"name": strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")},
 		Spec: spec{
 			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
 			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()),
-			Discard: discardName(c.Discard),
-			Limits: limits{
-				MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0),
-				MaxMsgs: max(c.MaxMsgs, 0), MaxBytes: max(c.MaxBytes, 0), MaxAge: c.MaxAge.String(),
-			},
+			Discard:    strings.ToLower(strings.TrimPrefix(c.Discard.String(), "Discard")),
+			MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0),
+			MaxMsgs: max(c.MaxMsgs, 0), MaxBytes: max(c.MaxBytes, 0), MaxAge: c.MaxAge.String(),
 			Replicas: c.Replicas, DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
 			Metadata: c.Metadata, PreventDelete: true,
 		},
 	}
-}
-
-// discardName returns the name of a policy in NACK's API. The policy's String method returns other names: DiscardNew
-// and DiscardOld.
-func discardName(d jetstream.DiscardPolicy) string {
-	if d == jetstream.DiscardNew {
-		return "new"
-	}
-	return "old"
 }
 
 // Print writes the manifests of streams, for kubectl apply -f -.

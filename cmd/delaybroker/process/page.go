@@ -15,7 +15,6 @@ import (
 	"delaybroker/broker/web"
 	"delaybroker/broker/web/page"
 	"delaybroker/cmd/delaybroker/links"
-	"delaybroker/cmd/delaybroker/settings"
 )
 
 // pageConnectTimeout is the maximum time for connecting as the page's user.
@@ -28,12 +27,7 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 		Engine: b, Checks: source.Checks, History: c.History, Durability: source.Durability, Version: p.Version,
 		Prefix: cmp.Or(c.Prefix, message.DefaultPrefix), Rates: c.Rates, Access: p.Config.Page, Log: p.Log,
 		Open: p.opener(dialer, "page"),
-		Host: func() doctor.Host {
-			return doctor.Host{
-				Version: p.Version, Memory: settings.ReadMemory(), Sync: p.Config.Embedded.Durability(),
-				ExposedAddress: p.Config.Embedded.ExposedAddress(), LoginSetting: p.Config.Access.LoginAdvice,
-			}
-		},
+		Host: func() doctor.Host { return p.Config.Host(p.Version) },
 	})
 }
 

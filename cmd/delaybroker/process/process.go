@@ -141,8 +141,9 @@ func (p Process) serve(
 		return p.explainRefusal(err)
 	}
 	defer set.Close()
-	p.Config.Broker.Calls = operation.Calls(p.opener(dialer, "questions"))
-	b, err := broker.New(set.BrokerLinks(), p.brokerConfig())
+	cfg := &p.Config.Broker
+	cfg.Log, cfg.Place, cfg.Version, cfg.Calls = log, p.place(), p.Version, operation.Calls(p.opener(dialer, "questions"))
+	b, err := broker.New(set.BrokerLinks(), *cfg)
 	if err != nil {
 		return err
 	}
@@ -176,12 +177,6 @@ func (p Process) serve(
 		err = fmt.Errorf("%w; %s", err, provisionAdvice(err))
 	}
 	return errors.Join(life.failureOf(ctx), err)
-}
-
-// brokerConfig completes the configuration of the broker.
-func (p *Process) brokerConfig() broker.Config {
-	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
-	return p.Config.Broker
 }
 
 // explainRefusal explains the error if the embedded server refuses the broker's user or certificate. With an external

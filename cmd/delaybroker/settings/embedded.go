@@ -41,7 +41,6 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 		return c, nil
 	}
 	f := p.embeddedFile(s.EmbeddedConfig)
-	c.RequiresTLS, c.LimitsStore = f.RequiresTLS, f.LimitsStore
 	c.OpenListener = f.OpenListener(s.EmbeddedUser != "")
 	if f.HasUsers {
 		c.Anonymous = !f.RequiresUser

@@ -83,11 +83,8 @@ func cgroupLimit(root, self string) int64 {
 
 // readLimit reads a limit in bytes from a file of a control group. It returns zero for no limit, and without the file.
 func readLimit(path string) int64 {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0
-	}
-	const unlimited = 1 << 60 // for no limit, version 1 has a huge number, version 2 "max"
+	text, _ := os.ReadFile(path) // without the file, the text is empty, and no limit
+	const unlimited = 1 << 60    // for no limit, version 1 has a huge number, version 2 "max"
 	if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n < unlimited {
 		return n
 	}

@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/web/page"
+	"delaybroker/cmd/delaybroker/embedded"
 )
 
 var hostName = regexp.MustCompile(`^[a-zA-Z0-9.:-]*$`)
@@ -83,12 +84,8 @@ func (p *problems) tokens(name, value string) []page.Token {
 	return tokens
 }
 
-// isLoopback reports whether a listen address is a loopback address, which only this host can reach. Any name other
-// than localhost counts as public.
+// isLoopback reports whether a listen address is a loopback address, which only this host can reach.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	return err == nil && embedded.IsLoopback(host)
 }

@@ -65,19 +65,16 @@ func (s *Sheet) Print() {
 		}
 		configs = append(configs, config)
 	}
-	pick := func(r table.Row) table.Row {
-		var picked table.Row
-		for _, i := range keep {
-			picked = append(picked, r[i])
-		}
-		return picked
-	}
 	if s.columns[0].Name != "" {
 		t.AppendHeader(header)
 	}
 	t.SetColumnConfigs(configs)
 	for _, r := range s.rows {
-		t.AppendRow(pick(r))
+		var shown table.Row
+		for _, i := range keep {
+			shown = append(shown, r[i])
+		}
+		t.AppendRow(shown)
 	}
 	s.printer.Printf("%s\n", t.Render())
 }

@@ -12,15 +12,6 @@ func Counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, english.PluralWord(n, noun, ""))
 }
 
-// Strings converts values of a string type to strings.
-func Strings[T ~string](values []T) []string {
-	var words []string
-	for _, v := range values {
-		words = append(words, string(v))
-	}
-	return words
-}
-
 // Milliseconds returns a duration in milliseconds, with three decimals.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 

@@ -136,7 +136,7 @@ exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arg
   go run ./test/rivals/compare burst --compare old.json
   go run ./test/rivals/compare timers --count 50000 --cancel 50 --rate 5000 --beside scheduler
   go run ./test/rivals/compare rounds --count 20000 --every 1m --for 1m --beside scheduler`,
-		ValidArgs: terminal.Strings(bench.Scenarios),
+		ValidArgs: scenarioNames(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return fmt.Errorf("%w: want one scenario, got %q", errUsage, args)
@@ -153,6 +153,13 @@ exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arg
 	}
 	o.addFlags(c)
 	return c
+}
+
+func scenarioNames() (names []string) {
+	for _, s := range bench.Scenarios {
+		names = append(names, string(s))
+	}
+	return names
 }
 
 func (o *benchOptions) addFlags(c *cobra.Command) {
