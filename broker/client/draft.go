@@ -108,9 +108,10 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 			return nil, err
 		}
 	}
+	limit := settings.brokerHeader.Get(message.HeaderSpread)
 	if d.due = request.Due; request.Series != nil {
 		d.due = request.Series.Planned // without jitter, which depends on the sequence of the message
-	} else if limit := settings.brokerHeader.Get(message.HeaderSpread); !d.timer.isTimer && request.MsgID == "" && limit != "" {
+	} else if limit != "" && !d.timer.isTimer && request.MsgID == "" {
 		part, _ := levels.ParseDuration(limit) // checked above
 		d.due = d.due.Add(-message.PartOf(part, request.ID))
 	}

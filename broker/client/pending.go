@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,10 +112,7 @@ func (c *Client) sendEntry(ctx context.Context, m *nats.Msg) (Receipt, error) {
 }
 
 func (c *Client) checkName(key, target string) error {
-	if problem := entry.CheckKey(key); problem != nil {
-		return problemError(problem)
-	}
-	if problem := c.policy.CheckTarget(target); problem != nil {
+	if problem := cmp.Or(entry.CheckKey(key), c.policy.CheckTarget(target)); problem != nil {
 		return problemError(problem)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -24,10 +25,7 @@ func editable() []string { return namesOf(rowsWhere(func(r *row) bool { return r
 // server is a problem: with such a header, an operator could forge an id, or purge the target's stream.
 func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
 	b, problem := SplitHeader(edit.Set, true)
-	if problem == nil {
-		problem = b.CheckSpelling()
-	}
-	if problem != nil {
+	if problem = cmp.Or(problem, b.CheckSpelling()); problem != nil {
 		return l, problem
 	}
 	for name := range edit.Set {
@@ -92,10 +90,7 @@ func (p Policy) editOptions(l *Letter, b Block, now time.Time) *Problem {
 	}
 	if b.Delay[HeaderUntil] != nil {
 		due, problem := ParseTime(until)
-		if problem == nil {
-			problem = p.CheckDelay(now, due)
-		}
-		if problem != nil {
+		if problem = cmp.Or(problem, p.CheckDelay(now, due)); problem != nil {
 			return problem
 		}
 		l.Due, l.DueEdited = due, true

@@ -91,7 +91,8 @@ func (a *app) showArrivals(ctx context.Context, s *inspect.Session, subject stri
 		if err != nil {
 			return fmt.Errorf("subscribe to %s: %w", subject, err)
 		}
-		a.showArrival(newArrival(m), headers)
+		delay, _ := client.ParseArrival(m)
+		a.showArrival(arrival{delay, m}, headers)
 	}
 	return nil
 }
@@ -128,12 +129,6 @@ type arrival struct {
 	client.Arrival // without a due time if no broker delivered the message
 
 	message *nats.Msg
-}
-
-// newArrival returns an arrival at the current time.
-func newArrival(m *nats.Msg) arrival {
-	delay, _ := client.ParseArrival(m)
-	return arrival{delay, m}
 }
 
 // MarshalJSON leaves out the due time, the lateness and the id if no broker delivered the message.
