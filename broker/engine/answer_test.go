@@ -13,7 +13,7 @@ import (
 // TestAfterStore checks the next step of a message after the answer of a stream of the broker, or its timeout.
 func TestAfterStore(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s 1m"), retries: mustLadder(t, "1s 5s"), attempts: 5}
-	no := func(code int) storeAnswer { return storeAnswer{ack: jsapi.Ack{Code: code}} }
+	no := func(code int) storeAnswer { return storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Code: code}}} }
 	const full = 10077 // the stream's own limit
 	hopTo := func(level string) publish {
 		l, _ := p.ladder.Lookup(level)
@@ -21,9 +21,9 @@ func TestAfterStore(t *testing.T) {
 	}
 	to5s, to1s, toRetry := hopTo("5s"), hopTo("1s"), publish{kind: retry, request: &message.Request{Attempts: 1}}
 	deferred := publish{kind: retry, request: &message.Request{}}
-	silence := storeAnswer{err: acks.ErrTimeout}
-	stored := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}
-	found := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}
+	silence := storeAnswer{Reply: jsapi.Reply{Err: acks.ErrTimeout}}
+	stored := storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 1}}}
+	found := storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}}
 	expired := publish{kind: dead, request: &message.Request{}, problem: message.Problemf(message.Expired, "x")}
 	due := func(d time.Duration) message.Request { return message.Request{Due: after(d)} }
 	paced := message.Request{Reservation: "x", RetryAt: after(20 * time.Second)}
@@ -41,7 +41,7 @@ func TestAfterStore(t *testing.T) {
 		{name: "no answer seven times", sent: to5s, tries: 6, answer: silence, want: "back off until 3.2s"},
 		{name: "no answer, many in memory", sent: to5s, tries: 7, answer: silence, want: "back off until 9s"},
 		{name: "no answer, due", sent: to5s, tries: 6, request: due(time.Second), answer: silence, want: "back off until 1s"},
-		{name: "disconnected", sent: to5s, answer: storeAnswer{err: acks.ErrDisconnected}, want: "hold until 0s"},
+		{name: "disconnected", sent: to5s, answer: storeAnswer{Reply: jsapi.Reply{Err: acks.ErrDisconnected}}, want: "hold until 0s"},
 		{name: "the first copy is being stored", sent: to5s, answer: no(jsapi.CodeInFlight), want: "back off until 50ms"},
 		{name: "the stream is busy", sent: to5s, answer: no(jsapi.CodeTooMany), want: "back off until 50ms"},
 
@@ -61,7 +61,7 @@ func TestAfterStore(t *testing.T) {
 		if f.request.Due.IsZero() {
 			f.request.Due = after(10 * time.Second)
 		}
-		if tt.answer.refusal() && tt.sent.kind == hop {
+		if tt.answer.Outcome().NotStored() && tt.sent.kind == hop {
 			f.refusedBy = tt.sent.level.Name
 		}
 		m := moment{now: epoch, inMemory: 9000}

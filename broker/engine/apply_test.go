@@ -50,11 +50,11 @@ func TestArrivalEndsFlight(t *testing.T) {
 		}, 0},
 		{"stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
-			stored{f, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}}.handle(w, m)
+			stored{f, storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 1}}}}.handle(w, m)
 		}, 1},
 		{"not stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
-			stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, m)
+			stored{f, storeAnswer{Reply: jsapi.Reply{Err: acks.ErrTimeout}}}.handle(w, m)
 		}, 0},
 		{"duplicate, and ours", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
@@ -87,11 +87,11 @@ func TestUnansweredPublishStays(t *testing.T) {
 	small, _ := w.plan.ladder.Lookup("1s")
 	sent := &publish{kind: hop, level: small}
 	f.sent = sent
-	stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
+	stored{f, storeAnswer{Reply: jsapi.Reply{Err: acks.ErrTimeout}}}.handle(w, w.moment(now))
 	if f.sent != sent || f.refusedBy != "" {
 		t.Error("without an answer, the publish was dropped, or counts as refused")
 	}
-	stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
+	stored{f, storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Code: 10077}}}}.handle(w, w.moment(now))
 	if f.sent != nil || f.refusedBy != "1s" {
 		t.Errorf("after a refusal: publish %+v, refused by %q; want none, refused by 1s", f.sent, f.refusedBy)
 	}
@@ -131,7 +131,7 @@ func TestRefusedHopEndsOverdue(t *testing.T) {
 		}
 		w.flights.setOverdue(f, f.storedAt(), true)
 		f.sent = &publish{kind: hop, level: level}
-		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
+		stored{f, storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Code: 10077}}}}.handle(w, w.moment(now))
 		if got := w.flights.overdue.Len(); got != tt.want {
 			t.Errorf("%s: %d messages are overdue, want %d", name, got, tt.want)
 		}
@@ -147,7 +147,7 @@ func TestRefusedDeadLetterIsRepeated(t *testing.T) {
 		w := tenSecondWorker(t, now)
 		f := inFlight(w, now)
 		f.sent = &publish{kind: dead, problem: problem, request: &message.Request{Attempts: attempts}}
-		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
+		stored{f, storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Code: 10077}}}}.handle(w, w.moment(now))
 		if f.problem != want {
 			t.Errorf("a dead letter with %d attempts: problem %v, want %v", attempts, f.problem, want)
 		}

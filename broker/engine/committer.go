@@ -243,7 +243,10 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 		return a
 	}
 	start := time.Now()
-	if a.err = c.confirm(ctx, a.sample, todo); a.err != nil {
+	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
+		return c.api.Message(ctx, c.stream, sequence)
+	}
+	if a.err = todo.judge.Compare(ctx, todo.history, a.sample, message); a.err != nil {
 		return a
 	}
 	if elapsed(a.sample.Received, time.Now()) > confirmedFor {
@@ -262,24 +265,6 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	}
 	a.err = c.removeAll(ctx, todo)
 	return a
-}
-
-// confirm returns nil if the stream still has the history that was read, and lane.ErrOtherHistory if it has another
-// history. It returns lane.ErrUnsureHistory if the sample shows neither.
-func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit) error {
-	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
-		return c.api.Message(ctx, c.stream, sequence)
-	}
-	verdict, err := todo.judge.Verdict(ctx, todo.history, sample, message)
-	switch {
-	case err != nil:
-		return err
-	case verdict == lane.OtherHistory:
-		return lane.ErrOtherHistory
-	case verdict == lane.UnsureHistory:
-		return lane.ErrUnsureHistory
-	}
-	return nil
 }
 
 // elapsed returns the time between two local times, by the monotonic clock or by the wall clock, whichever is longer.

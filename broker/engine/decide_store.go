@@ -8,7 +8,6 @@ import (
 	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer/role"
 )
 
 // This file decides the next step after a publish into one of our streams.
@@ -19,22 +18,8 @@ const maxBackOff = 30 * time.Second
 
 // storeAnswer is the answer of one of our streams to a publish, or the reason why there is no answer.
 type storeAnswer struct {
-	ack   jsapi.Ack
-	err   error // the reason why no answer came; nil if an answer came or local is true
-	local bool  // ack is not from the stream: the NATS client has sent nothing, or nothing listens on the subject
-}
-
-// stored reports whether the stream has stored the message, and not as a duplicate.
-func (a storeAnswer) stored() bool { return a.err == nil && a.ack.Outcome() == jsapi.Stored }
-
-// published returns the answer as an event of a timer.
-func (a storeAnswer) published() role.Event {
-	return role.Published(jsapi.Reply{Ack: a.ack, Err: a.err})
-}
-
-// refusal reports whether the answer proves that the stream has not stored the message.
-func (a storeAnswer) refusal() bool {
-	return a.err == nil && a.ack.Outcome().NotStored()
+	jsapi.Reply
+	local bool // Ack is not from the stream: the NATS client has sent nothing, or nothing listens on the subject
 }
 
 // afterStore decides after one of our streams has answered a publish, or has not answered. If the stream may have
@@ -42,18 +27,18 @@ func (a storeAnswer) refusal() bool {
 // Sent is the publish; f.sent is nil after a refusal.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
-	case a.refusal():
-		return afterRefusal(p, m, f, sent, a.ack)
-	case a.err != nil || a.ack.Refused():
-		s := repeatLater(m, f, a.err)
-		if errors.Is(a.err, acks.ErrTimeout) {
+	case a.Outcome().NotStored():
+		return afterRefusal(p, m, f, sent, a.Ack)
+	case a.Err != nil || a.Ack.Refused():
+		s := repeatLater(m, f, a.Err)
+		if errors.Is(a.Err, acks.ErrTimeout) {
 			s.line = &logLine{slog.LevelWarn,
 				"a lane does not acknowledge a publish, will retry: " +
 					"check the stream's leader, the servers' disks, and the permission to publish there",
 				[]any{"subject", sent.subject}}
 		}
 		return s
-	case a.ack.Duplicate:
+	case a.Ack.Duplicate:
 		return step{kind: check}
 	}
 	s := step{kind: arrive}

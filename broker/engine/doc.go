@@ -51,7 +51,7 @@
 //	  │
 //	  ▼ arrived
 //	commit.go, committer.go     move the cursor, check the stream (lane/history.go), and purge up to the cursor, if
-//	                            safeToCommit and carryOut permit it. The purge itself is in kind.go and parking.go.
+//	                            safeToCommit and carryOut permit it. The purge itself is in kind.go.
 //
 // The picture leaves out failures, and these files:
 //

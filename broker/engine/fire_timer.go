@@ -60,7 +60,7 @@ func (w *worker) claim(f *flight, m moment) {
 		return
 	}
 	w.publish(w.timers.lane.Name(), firing, func(a storeAnswer) {
-		w.mail.Put(timerAnswered{flight: f, event: a.published()})
+		w.mail.Put(timerAnswered{flight: f, event: role.Published(a.Reply)})
 	})
 }
 

@@ -75,14 +75,14 @@ func (w *worker) isLimited(r message.Request) bool {
 func (e handedOver) handle(w *worker, m moment) {
 	w.flights.unanswered--
 	f, h := e.flight, e.handOver
-	if !e.stored() { // the delivery counts as before
+	if e.Outcome() != jsapi.Stored { // the delivery counts as before
 		f.handOver = nil
 		if h.result != nil {
 			h.result.handle(w, m)
 		}
 		return
 	}
-	h.sequence = e.ack.Sequence
+	h.sequence = e.Ack.Sequence
 	f.sent = h.publish
 	w.apply(f, step{kind: arrive}, m)
 	if h.result == nil {

@@ -31,9 +31,9 @@ func TestHandedOverCountsOnce(t *testing.T) {
 		w.flights.beginDelivery(f)
 		f.handOver = &handOver{publish: &publish{kind: retry}}
 		w.flights.unanswered++ // the publish of the copy
-		answer := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 7}}
+		answer := storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 7}}}
 		if !tt.stored {
-			answer = storeAnswer{err: acks.ErrTimeout}
+			answer = storeAnswer{Reply: jsapi.Reply{Err: acks.ErrTimeout}}
 		}
 		copied := handedOver{f, answer}
 		result := delivered{flight: f, result: deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}}

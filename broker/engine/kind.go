@@ -75,7 +75,7 @@ func (plainLane) holdsTimers() bool { return false }
 func (plainLane) yields(time.Time) bool { return false }
 
 func (plainLane) commit(ctx context.Context, c *committer, todo commit) error {
-	return c.api.Purge(ctx, c.stream, todo.upTo+1)
+	return c.api.PurgeBelow(ctx, c.stream, c.kind.source().filter, todo.upTo+1)
 }
 
 // poll requests the number of the lane's messages while the lane is not being read.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"time"
 
 	"delaybroker/broker/message"
@@ -45,10 +44,6 @@ func (l pausedLane) due(p plan, m moment, f *flight) step {
 	return l.plainLane.due(p, m, f)
 }
 
-func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error {
-	return c.api.PurgeBelow(ctx, c.stream, l.filter, todo.upTo+1)
-}
-
 // fireOrPark returns the next step of a due message: fire, or park if its target is paused, or awaitClose if the pause
 // is closing. If the stream of paused messages does not answer, the message moves into a retry lane. A message that has
 // waited for a pause is parked again only if that pause is active again, or if another pause matches the target
@@ -88,7 +83,7 @@ func (p *parking) begin(local time.Time) {
 
 // recordAnswer records an answer. It ignores an error, because the message is published again.
 func (p *parking) recordAnswer(a storeAnswer, local time.Time) {
-	if a.err != nil {
+	if a.Err != nil {
 		return
 	}
 	p.unanswered, p.lastAnswer = max(0, p.unanswered-1), local

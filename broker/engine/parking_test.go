@@ -87,11 +87,11 @@ func TestParkingGivesUp(t *testing.T) {
 		}
 		p.begin(start)
 	}
-	p.recordAnswer(storeAnswer{err: errors.New("timeout")}, start.Add(2*parkTimeout))
+	p.recordAnswer(storeAnswer{Reply: jsapi.Reply{Err: errors.New("timeout")}}, start.Add(2*parkTimeout))
 	if p.accepts(start.Add(parkTimeout)) {
 		t.Error("another message is accepted, although no message was answered")
 	}
-	p.recordAnswer(storeAnswer{ack: jsapi.Ack{Stream: "S", Sequence: 1}}, start.Add(time.Hour))
+	p.recordAnswer(storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "S", Sequence: 1}}}, start.Add(time.Hour))
 	if !p.accepts(start.Add(time.Hour)) || p.accepts(start.Add(time.Hour+parkTimeout)) {
 		t.Error("want messages accepted for parkTimeout after an answer, and not longer")
 	}

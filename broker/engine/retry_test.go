@@ -206,7 +206,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 	f := &flight{request: message.Request{Target: "shop.mail", ID: "X-1-1"}}
 	letter := publish{kind: dead, problem: message.Problemf(message.Undelivered, "refused")}
-	s := afterStore(p, moment{now: epoch}, f, &letter, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}})
+	s := afterStore(p, moment{now: epoch}, f, &letter, storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 1}}})
 	if got, want := fmt.Sprint(s.line.args), "[code undelivered target shop.mail id X-1-1 reason refused]"; got != want {
 		t.Errorf("the log of a dead letter has %s, want %s", got, want)
 	}

@@ -91,7 +91,7 @@ func (w *worker) startSettlements(m moment) {
 		}
 		if outcome := s.timer.Outcome(message.Request{ID: s.id, Due: s.due}); outcome != nil {
 			w.publish(t.lane.Name(), outcome, func(a storeAnswer) {
-				w.mail.Put(settlementAnswered{s, a.published()})
+				w.mail.Put(settlementAnswered{s, role.Published(a.Reply)})
 			})
 			continue
 		}

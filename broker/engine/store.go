@@ -51,7 +51,7 @@ type stored struct {
 // store seals the flight's message, and publishes it into one of our streams.
 func (w *worker) store(f *flight) {
 	w.publish(f.sent.stream, w.message(f, f.sent), func(a storeAnswer) {
-		if a.stored() {
+		if a.Outcome() == jsapi.Stored {
 			w.mail.putLater(stored{f, a})
 		} else {
 			w.mail.Put(stored{f, a})
@@ -76,7 +76,7 @@ func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 			return true
 		}
 		w.obstacles.note(stream, m.Subject, fault.OfReply(stream, r))
-		done(storeAnswer{ack: r.Ack, err: r.Err, local: err != nil && r.Err == nil})
+		done(storeAnswer{r, err != nil && r.Err == nil})
 		return false
 	})
 }
@@ -85,21 +85,21 @@ func (e stored) handle(w *worker, m moment) {
 	w.flights.unanswered--
 	f, a, sent := e.flight, e.storeAnswer, e.sent
 	switch {
-	case a.refusal():
+	case a.Outcome().NotStored():
 		f.sent = nil
 		if sent.kind == hop {
 			f.refusedBy = sent.level.Name
 		}
 		// The next step is a dead letter again, unless even the letter is too large: then max_payload was lowered, and when
 		// it is raised, the message is delivered.
-		if sent.kind == dead && sent.request.Attempts == f.request.Attempts && a.ack.Code != jsapi.CodeTooLarge {
+		if sent.kind == dead && sent.request.Attempts == f.request.Attempts && a.Ack.Code != jsapi.CodeTooLarge {
 			f.problem = sent.problem
 		}
 		if !a.local {
 			w.engine.Tally.Unstored.Add(1)
 		}
-	case a.err == nil && a.ack.Duplicate:
-		sent.duplicate = a.ack.Sequence
+	case a.Outcome() == jsapi.Duplicate:
+		sent.duplicate = a.Ack.Sequence
 	}
 	if sent.kind == park {
 		w.parking.recordAnswer(a, time.Now())
@@ -108,7 +108,7 @@ func (e stored) handle(w *worker, m moment) {
 	if s.kind == arrive {
 		w.countMove(f, m)
 	}
-	if sent.kind == hop && a.refusal() { // the message stays in this lane, and may be overdue from another time on
+	if sent.kind == hop && a.Outcome().NotStored() { // the message stays in this lane, and may be overdue from another time on
 		w.setOverdue(f, s)
 	}
 	w.apply(f, s, m)

@@ -56,7 +56,7 @@ func TestPendingSetIsReplaced(t *testing.T) {
 			"hold until": func(w *worker, f *flight) { w.flights.hold(f, f.nextAttempt()) },
 			"examine": func(w *worker, f *flight) { // the answer to its firing was lost
 				w.flights.unanswered++
-				answered(f, storeAnswer{err: acks.ErrTimeout}).handle(w, w.moment(now))
+				answered(f, storeAnswer{Reply: jsapi.Reply{Err: acks.ErrTimeout}}).handle(w, w.moment(now))
 			},
 		} {
 			w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
@@ -77,7 +77,7 @@ func TestPendingSetIsReplaced(t *testing.T) {
 
 // answered returns the event that the timers' stream has answered the publish of a firing, or has not answered.
 func answered(f *flight, a storeAnswer) timerAnswered {
-	return timerAnswered{flight: f, event: a.published()}
+	return timerAnswered{flight: f, event: role.Published(a.Reply)}
 }
 
 // isInDoubt reports whether a timer must be read from the leader when it is due.
@@ -91,7 +91,7 @@ func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
 	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
-	answered(f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}).handle(w, w.moment(now))
+	answered(f, storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}).handle(w, w.moment(now))
 	if d := w.engine.Deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
 		t.Fatalf("the message was not delivered: %+v", *d)
 	}
@@ -109,12 +109,12 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 		second storeAnswer
 		want   uint64
 	}{
-		"outcome already stored":  {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, 1},
-		"no room for the outcome": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
+		"outcome already stored":  {storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}}, 1},
+		"no room for the outcome": {storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}}, 2},
 	} {
 		w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		w.timers.lane.History = time.Hour
-		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
+		for i, answer := range []storeAnswer{{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}, tt.second} {
 			f := lastRound(w, uint64(5+i), now)
 			w.claim(f, moment{now: leader.At(now.Add(3 * time.Hour))})
 			if got := w.engine.Tally.MissedRounds.Load(); got != uint64(i) {
@@ -125,7 +125,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 			if i > 0 {
 				s, _ = w.timers.queue.take(nil) // the first one is to be removed
 			}
-			event := answer.published()
+			event := role.Published(answer.Reply)
 			settlementAnswered{s, event}.handle(w, w.moment(now))
 		}
 		if got := w.engine.Tally.MissedRounds.Load(); got != tt.want {

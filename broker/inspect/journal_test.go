@@ -71,7 +71,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		writeRecords(t, s, i, endRecords(at, id)...)
 		// The lane has removed all messages except the sixth. The fourth has no record, and the dead letter of the second
 		// was removed.
-		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
+		if err := i.api.PurgeBelow(t.Context(), "DELAY_1s", "", 6); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
@@ -153,7 +153,7 @@ func TestWhereFindsDeliveryMeanwhile(t *testing.T) {
 		publish(t, i, "delay.1s.orders.a")
 		id := message.ID{Stream: "DELAY_1s", Sequence: 1, At: time.Now().UTC()}
 		time.Sleep(time.Second)
-		if err := i.api.Purge(t.Context(), "DELAY_1s", 2); err != nil {
+		if err := i.api.PurgeBelow(t.Context(), "DELAY_1s", "", 2); err != nil {
 			t.Fatal(err)
 		}
 		due := time.Now().UTC()

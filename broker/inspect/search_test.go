@@ -59,7 +59,7 @@ func TestWhereIgnoresForgedEntries(t *testing.T) {
 		if _, err := i.JetStream.PublishMsg(t.Context(), fired); err != nil {
 			t.Fatal(err)
 		}
-		if err := i.api.Purge(t.Context(), "DELAY_TIMERS", 2); err != nil { // as a broker removes the set
+		if err := i.api.PurgeBelow(t.Context(), "DELAY_TIMERS", "", 2); err != nil { // as a broker removes the set
 			t.Fatal(err)
 		}
 		for _, test := range []struct{ ref, stream, id string }{

@@ -105,19 +105,11 @@ func (c Client) Delete(ctx context.Context, stream string, sequence uint64) erro
 	return err
 }
 
-// Purge removes all messages below a sequence. It does nothing if the sequence is 0 or 1, because nats-server before
-// 2.12.12 then purges the whole stream.
-func (c Client) Purge(ctx context.Context, stream string, below uint64) error {
-	if below <= 1 {
-		return nil
-	}
-	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]uint64{"seq": below}, nil)
-}
-
-// PurgeBelow removes the messages that have a sequence below the given one and a subject that matches the filter.
+// PurgeBelow removes the messages that have a sequence below the given one and a subject that matches the filter; the
+// empty filter matches all. It does nothing if the sequence is 0 or 1: for 0, the server would ignore the sequence.
 func (c Client) PurgeBelow(ctx context.Context, stream, filter string, below uint64) error {
 	if below <= 1 {
-		return nil // see Purge
+		return nil
 	}
 	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
 }

@@ -76,14 +76,14 @@ func TestRemovals(t *testing.T) {
 		_, err := l.Message(ctx, "A", 2)
 		wantNotFound(t, "read a deleted message", err)
 		for below := range uint64(2) { // must remove no message
-			if err := l.Purge(ctx, "A", below); err != nil {
+			if err := l.PurgeBelow(ctx, "A", "", below); err != nil {
 				t.Errorf("purge below %d: %v", below, err)
 			}
 			if st, err := js.Stream(ctx, "A"); err != nil || st.CachedInfo().State.Msgs != 3 {
 				t.Errorf("purged below %d: %+v, %v, want 3 messages", below, st.CachedInfo().State, err)
 			}
 		}
-		if err := l.Purge(ctx, "A", 3); err != nil {
+		if err := l.PurgeBelow(ctx, "A", "", 3); err != nil {
 			t.Errorf("purge: %v", err)
 		}
 		_, err = l.Message(ctx, "A", 1)
@@ -117,7 +117,7 @@ func TestAnswerToAnotherRequest(t *testing.T) {
 			}
 		}
 		l := Client{Conn: nc, API: "fake"}
-		if err := l.Purge(ctx, "A", 7); !errors.Is(err, ErrWrongAnswer) {
+		if err := l.PurgeBelow(ctx, "A", "", 7); !errors.Is(err, ErrWrongAnswer) {
 			t.Errorf("a purge: got %v, want %v", err, ErrWrongAnswer)
 		}
 		if m, err := l.Message(ctx, "A", 7); !errors.Is(err, ErrWrongAnswer) {

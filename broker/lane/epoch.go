@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nats-io/nats.go"
 )
@@ -77,14 +78,8 @@ func compareSamples(earlier, later Sample) error {
 func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	k := &r.knowledge
 	known := History{Created: k.created, Read: k.lastRead.Sequence, At: k.lastRead.At}
-	verdict, err := k.judge.Verdict(ctx, known, sample, r.message)
-	switch {
-	case err != nil:
+	if err := k.judge.Compare(ctx, known, sample, r.message); !errors.Is(err, ErrOtherHistory) {
 		return err
-	case verdict == UnsureHistory:
-		return ErrUnsureHistory
-	case verdict == SameHistory:
-		return nil
 	}
 	k.newHistory = true // stays set until the owner has received an epoch
 	if !k.created.IsZero() {

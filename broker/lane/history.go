@@ -17,65 +17,53 @@ type History struct {
 	At      time.Time // timestamp of the last message read
 }
 
-// Verdict is the result of comparing a sample with the known history.
-type Verdict int
-
-// The verdicts.
-const (
-	SameHistory   Verdict = iota // the stream still has the known history, as far as the sample shows
-	OtherHistory                 // the stream was deleted and created again, restored, or truncated by a loss of power
-	UnsureHistory                // either another history, or a deposed leader answered; take another sample later
-)
-
 // Judge distinguishes histories. A stream that was created again has a later creation time. A stream that was restored
 // from a backup, or truncated by a loss of power, may have the same creation time, and its new messages may have the
 // sequences of lost messages. So Judge also compares the timestamp of the last message read. If that message was
-// deleted or purged, the verdict is SameHistory.
+// deleted or purged, the history is the same.
 //
 // A deposed leader may report an earlier creation time, or a last sequence below History.Read, until it notices that it
-// was deposed. So at first, such samples give UnsureHistory. The verdict is OtherHistory when such samples have come
-// for jsapi.QuorumTimeout without a break, and the leader hears from a majority.
+// was deposed. So at first, such samples give ErrUnsureHistory. They give ErrOtherHistory when such samples have come for
+// jsapi.QuorumTimeout without a break, and the leader hears from a majority.
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.
 type Judge struct {
 	olderSince time.Time // when the first of these samples was received; zero outside such a series
 }
 
-// Verdict compares a sample with the known history. The function get reads a message by its sequence from the
-// stream's leader.
-func (j *Judge) Verdict(ctx context.Context, known History, sample Sample,
-	get func(context.Context, uint64) (jsapi.Message, error)) (Verdict, error) {
-	if sample.Created.After(known.Created) {
-		j.olderSince = time.Time{}
-		return OtherHistory, nil
-	}
-	if sample.Created.Before(known.Created) || sample.LastSeq < known.Read {
-		return j.judgeOlder(sample), nil
+// Compare compares a sample with the known history. It returns nil if the stream still has that history, as far as the
+// sample shows, and otherwise ErrOtherHistory, ErrUnsureHistory, or the error of get. The function get reads a message
+// by its sequence from the stream's leader.
+func (j *Judge) Compare(ctx context.Context, known History, sample Sample,
+	get func(context.Context, uint64) (jsapi.Message, error)) error {
+	if !sample.Created.After(known.Created) && (sample.Created.Before(known.Created) || sample.LastSeq < known.Read) {
+		return j.judgeOlder(sample)
 	}
 	j.olderSince = time.Time{}
-	if known.Read == 0 || known.Read < sample.FirstSeq {
-		return SameHistory, nil
+	switch {
+	case sample.Created.After(known.Created):
+		return ErrOtherHistory
+	case known.Read == 0, known.Read < sample.FirstSeq:
+		return nil
 	}
 	m, err := get(ctx, known.Read)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return SameHistory, nil
-	case err != nil:
-		return UnsureHistory, err
-	case !m.Time.Equal(known.At):
-		return OtherHistory, nil
+		return nil
+	case err == nil && !m.Time.Equal(known.At):
+		return ErrOtherHistory
 	}
-	return SameHistory, nil
+	return err
 }
 
-// judgeOlder returns the verdict on a sample with an earlier creation time, or with a last sequence below History.Read.
-func (j *Judge) judgeOlder(sample Sample) Verdict {
+// judgeOlder returns the error for a sample with an earlier creation time, or with a last sequence below History.Read.
+func (j *Judge) judgeOlder(sample Sample) error {
 	if j.olderSince.IsZero() {
 		j.olderSince = sample.Received
 	}
 	if sample.Received.Sub(j.olderSince) < jsapi.QuorumTimeout || !sample.Quorate {
-		return UnsureHistory
+		return ErrUnsureHistory
 	}
 	j.olderSince = time.Time{}
-	return OtherHistory
+	return ErrOtherHistory
 }

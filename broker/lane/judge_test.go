@@ -11,10 +11,10 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// TestVerdict judges samples of a stream whose first ten messages were read.
-func TestVerdict(t *testing.T) {
+// TestCompare judges samples of a stream whose first ten messages were read.
+func TestCompare(t *testing.T) {
 	created, at := time.Unix(1000, 0), time.Unix(2000, 0)
-	known := History{Created: created, Read: 10, At: at}
+	known, errNoAnswer := History{Created: created, Read: 10, At: at}, errors.New("no answer")
 	type sample struct {
 		after    time.Duration // since the first sample
 		created  time.Duration // difference from the known creation time
@@ -22,37 +22,37 @@ func TestVerdict(t *testing.T) {
 		last     uint64
 		isolated bool          // the leader does not hear from a majority
 		message  time.Duration // difference of message 10's timestamp from the known one; -1: deleted, -2: no answer
-		want     Verdict
+		want     error
 	}
 	for _, tt := range []struct {
 		name    string
 		samples []sample
 	}{
-		{"the same", []sample{{last: 10, want: SameHistory}, {last: 20, want: SameHistory}}},
-		{"the last message read is deleted", []sample{{last: 10, message: -1, want: SameHistory}}},
-		{"the last message read is purged", []sample{{first: 11, last: 10, message: 5, want: SameHistory}}},
-		{"recreated", []sample{{created: 1, last: 20, want: OtherHistory}}},
-		{"restored, with new messages", []sample{{last: 20, message: 1, want: OtherHistory}}},
-		{"no answer about the message", []sample{{last: 20, message: -2, want: UnsureHistory}}},
+		{"the same", []sample{{last: 10, want: nil}, {last: 20, want: nil}}},
+		{"the last message read is deleted", []sample{{last: 10, message: -1, want: nil}}},
+		{"the last message read is purged", []sample{{first: 11, last: 10, message: 5, want: nil}}},
+		{"recreated", []sample{{created: 1, last: 20, want: ErrOtherHistory}}},
+		{"restored, with new messages", []sample{{last: 20, message: 1, want: ErrOtherHistory}}},
+		{"no answer about the message", []sample{{last: 20, message: -2, want: errNoAnswer}}},
 		{"truncated", []sample{
-			{last: 9, want: UnsureHistory},
-			{after: jsapi.QuorumTimeout - 1, last: 9, want: UnsureHistory},
-			{after: jsapi.QuorumTimeout, last: 9, want: OtherHistory},
+			{last: 9, want: ErrUnsureHistory},
+			{after: jsapi.QuorumTimeout - 1, last: 9, want: ErrUnsureHistory},
+			{after: jsapi.QuorumTimeout, last: 9, want: ErrOtherHistory},
 		}},
 		{"created earlier", []sample{
-			{created: -1, last: 20, want: UnsureHistory},
-			{after: jsapi.QuorumTimeout, created: -1, last: 20, want: OtherHistory},
+			{created: -1, last: 20, want: ErrUnsureHistory},
+			{after: jsapi.QuorumTimeout, created: -1, last: 20, want: ErrOtherHistory},
 		}},
 		{"a deposed leader", []sample{
-			{last: 9, want: UnsureHistory},
-			{after: jsapi.QuorumTimeout, last: 10, want: SameHistory},
-			{after: 2 * jsapi.QuorumTimeout, last: 9, want: UnsureHistory},
+			{last: 9, want: ErrUnsureHistory},
+			{after: jsapi.QuorumTimeout, last: 10, want: nil},
+			{after: 2 * jsapi.QuorumTimeout, last: 9, want: ErrUnsureHistory},
 		}},
 		{"a leader that is cut off", []sample{
-			{last: 9, want: UnsureHistory},
-			{after: jsapi.QuorumTimeout, last: 9, isolated: true, want: UnsureHistory},
-			{after: 3 * jsapi.QuorumTimeout, last: 9, isolated: true, want: UnsureHistory},
-			{after: 4 * jsapi.QuorumTimeout, last: 9, want: OtherHistory},
+			{last: 9, want: ErrUnsureHistory},
+			{after: jsapi.QuorumTimeout, last: 9, isolated: true, want: ErrUnsureHistory},
+			{after: 3 * jsapi.QuorumTimeout, last: 9, isolated: true, want: ErrUnsureHistory},
+			{after: 4 * jsapi.QuorumTimeout, last: 9, want: ErrOtherHistory},
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -61,19 +61,19 @@ func TestVerdict(t *testing.T) {
 			for i, l := range tt.samples {
 				s := Sample{Received: start.Add(l.after), Created: created.Add(l.created), FirstSeq: l.first, LastSeq: l.last,
 					Quorate: !l.isolated}
-				got, err := j.Verdict(t.Context(), known, s, func(_ context.Context, seq uint64) (jsapi.Message, error) {
+				got := j.Compare(t.Context(), known, s, func(_ context.Context, seq uint64) (jsapi.Message, error) {
 					switch {
 					case seq != known.Read:
 						t.Errorf("unexpected request for %d", seq)
 					case l.message == -1:
 						return jsapi.Message{}, jetstream.ErrMsgNotFound
 					case l.message == -2:
-						return jsapi.Message{}, errors.New("no answer")
+						return jsapi.Message{}, errNoAnswer
 					}
 					return jsapi.Message{Time: at.Add(l.message)}, nil
 				})
-				if got != l.want || (err != nil) != (l.message == -2) {
-					t.Errorf("sample %d: %v, %v; want %v", i+1, got, err, l.want)
+				if got != l.want {
+					t.Errorf("sample %d: %v, want %v", i+1, got, l.want)
 				}
 			}
 		})

@@ -66,8 +66,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "a stream that was replaced is taken for the one before",
-		edits: map[string][]string{"broker/lane/epoch.go": {"case verdict == SameHistory:\n",
-			"case verdict == SameHistory, !k.created.IsZero():\n"}},
+		edits: map[string][]string{"broker/lane/epoch.go": {"!errors.Is(err, ErrOtherHistory) {\n",
+			"errors.Is(err, ErrOtherHistory) && !k.created.IsZero() {\n\t\treturn nil\n" +
+				"\t} else if !errors.Is(err, ErrOtherHistory) {\n"}},
 		fault: laneReplaced, want: history.Lost,
 	},
 	{
