@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -51,7 +50,9 @@ func (b *Broker) figuresAPI() jsapi.Client {
 
 // storeFigures replaces the stored figures. A failure is the same as no write: the next one has all figures again.
 func (b *Broker) storeFigures(ctx context.Context, now time.Time) {
-	body, err := json.Marshal(b.figures.record(b.cfg.History, now))
+	r := b.figures.record()
+	r.Hour, r.Day = b.cfg.History.Hour(now), b.cfg.History.Day(now)
+	body, err := json.Marshal(r)
 	if err != nil || len(body) > int(b.links.Control.MaxPayload()) {
 		return
 	}
@@ -86,14 +87,14 @@ func (b *Broker) readFigures(ctx context.Context) {
 // The rates are those of the latest step of ten seconds. Without a history, they are the counts of this instance, and
 // there are no rates.
 func (b *Broker) Targets() []stats.TargetAnswer {
-	if targets := b.figures.latestTargets(); targets != nil {
+	if targets := b.figures.record().Targets; targets != nil {
 		return targets
 	}
 	return stats.TargetsSince(b.tally.Read().Targets, nil, 0)
 }
 
 // LaneHistory returns the pending messages of each lane at the latest steps of ten seconds, by stream.
-func (b *Broker) LaneHistory() map[string][]uint64 { return b.figures.latestLanes() }
+func (b *Broker) LaneHistory() map[string][]uint64 { return b.figures.record().Lanes }
 
 // Marks returns the take-overs, restarts and changes of pauses of the last day, the oldest first.
-func (b *Broker) Marks() []stats.Mark { return slices.Clone(b.figures.latestMarks()) }
+func (b *Broker) Marks() []stats.Mark { return b.figures.record().Marks }

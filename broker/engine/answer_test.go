@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"delaybroker/broker/acks"
+	"delaybroker/broker/config"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
@@ -12,16 +13,19 @@ import (
 
 // TestAfterStore checks the next step of a message after the answer of a stream of the broker, or its timeout.
 func TestAfterStore(t *testing.T) {
-	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s 1m"), retries: mustLadder(t, "1s 5s"), attempts: 5}
+	p := plan{kind: plainLane{}, Config: &config.Config{
+		Ladder: mustLadder(t, "1s 5s 1m"), RetryLadder: mustLadder(t, "1s 5s"), Attempts: 5,
+	}}
 	no := func(code int) storeAnswer { return storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Code: code}}} }
 	const full = 10077 // the stream's own limit
 	hopTo := func(level string) publish {
-		l, _ := p.ladder.Lookup(level)
+		l, _ := p.Ladder.Lookup(level)
 		return publish{kind: hop, level: l, request: &message.Request{}}
 	}
 	to5s, to1s, toRetry := hopTo("5s"), hopTo("1s"), publish{kind: retry, request: &message.Request{Attempts: 1}}
 	deferred := publish{kind: retry, request: &message.Request{}}
 	silence := storeAnswer{Reply: jsapi.Reply{Err: acks.ErrTimeout}}
+	offline := storeAnswer{Reply: jsapi.Reply{Err: acks.ErrDisconnected}}
 	stored := storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 1}}}
 	found := storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}}
 	expired := publish{kind: dead, request: &message.Request{}, problem: message.Problemf(message.Expired, "x")}
@@ -41,7 +45,7 @@ func TestAfterStore(t *testing.T) {
 		{name: "no answer seven times", sent: to5s, tries: 6, answer: silence, want: "back off until 3.2s"},
 		{name: "no answer, many in memory", sent: to5s, tries: 7, answer: silence, want: "back off until 9s"},
 		{name: "no answer, due", sent: to5s, tries: 6, request: due(time.Second), answer: silence, want: "back off until 1s"},
-		{name: "disconnected", sent: to5s, answer: storeAnswer{Reply: jsapi.Reply{Err: acks.ErrDisconnected}}, want: "hold until 0s"},
+		{name: "disconnected", sent: to5s, answer: offline, want: "hold until 0s"},
 		{name: "the first copy is being stored", sent: to5s, answer: no(jsapi.CodeInFlight), want: "back off until 50ms"},
 		{name: "the stream is busy", sent: to5s, answer: no(jsapi.CodeTooMany), want: "back off until 50ms"},
 

@@ -84,7 +84,7 @@ func TestUnansweredPublishStays(t *testing.T) {
 	now := time.Now()
 	w := tenSecondWorker(t, now)
 	f := inFlight(w, now)
-	small, _ := w.plan.ladder.Lookup("1s")
+	small, _ := w.plan.Ladder.Lookup("1s")
 	sent := &publish{kind: hop, level: small}
 	f.sent = sent
 	stored{f, storeAnswer{Reply: jsapi.Reply{Err: acks.ErrTimeout}}}.handle(w, w.moment(now))
@@ -125,9 +125,9 @@ func TestRefusedHopEndsOverdue(t *testing.T) {
 		w := tenSecondWorker(t, now)
 		f := inFlight(w, now)
 		f.request.Due = now.Add(tt.remaining)
-		level, _ := w.plan.ladder.Lookup("1s") // the shortest level
+		level, _ := w.plan.Ladder.Lookup("1s") // the shortest level
 		if tt.want == 0 {
-			level, _ = w.plan.ladder.Lookup("5s")
+			level, _ = w.plan.Ladder.Lookup("5s")
 		}
 		w.flights.setOverdue(f, f.storedAt(), true)
 		f.sent = &publish{kind: hop, level: level}

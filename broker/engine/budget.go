@@ -82,7 +82,7 @@ type account struct {
 	budget  *budget
 	share   float64     // freeShare or retryShare
 	used    int64       // bytes that the lane holds
-	wake    func()      // wakes this lane; loops of other lanes call wake, so it must not block
+	wake    func()      // wakes this lane; set before the first call of room; other loops call it, so it must not block
 	waiting atomic.Bool // the lane waits for memory, and must be woken
 }
 
@@ -94,10 +94,6 @@ func (b *budget) Open(share float64) *account {
 	b.accounts = append(b.accounts, a)
 	return a
 }
-
-// onRoom sets the function that wakes the lane when memory has become free. It must be called before the first call of
-// room.
-func (a *account) onRoom(wake func()) { a.wake = wake }
 
 // Close returns all bytes of the lane to the budget.
 func (a *account) Close() {

@@ -10,7 +10,7 @@ func TestBudget(t *testing.T) {
 	var accounts []*account
 	for i := range lanes {
 		a := b.Open(freeShare)
-		a.onRoom(func() { woken[i]++ })
+		a.wake = func() { woken[i]++ }
 		accounts = append(accounts, a)
 	}
 	if all := b.shared + lanes*b.reserved; all != 48<<20 || b.reserved != 6<<20 {

@@ -77,7 +77,7 @@ func nextStep(p plan, m moment, f *flight) step {
 		s.awaitsHop = true
 		return s
 	}
-	level, ok := p.ladder.Next(remaining + hopSlack)
+	level, ok := p.Ladder.Next(remaining + hopSlack)
 	if !ok {
 		return holdOrSpill(p, m, f, attempt)
 	}
@@ -90,7 +90,7 @@ func earliestHop(p plan, f *flight) leader.Time { return f.storedAt().Add(p.dela
 // staysUntilDue reports whether the remaining time of a message is at most the horizon plus the lookahead, either now
 // or at the earliest time of a hop.
 func staysUntilDue(p plan, m moment, f *flight) bool {
-	attempt, horizon := f.nextAttempt(), p.ladder.Horizon()+lookahead
+	attempt, horizon := f.nextAttempt(), p.Ladder.Horizon()+lookahead
 	return attempt.Sub(m.now) <= horizon || attempt.Sub(earliestHop(p, f)) <= horizon
 }
 
@@ -143,7 +143,7 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	if p.delay > 0 || !m.crowded || remaining < minSpill {
 		return step{kind: hold, at: at}
 	}
-	level, _ := p.ladder.LongestFit(remaining)
+	level, _ := p.Ladder.LongestFit(remaining)
 	if level.Delay > max(remaining, readAhead) {
 		return step{kind: hold, at: at}
 	}
@@ -155,8 +155,8 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 // level below the refusing level. In all other cases, and after a refusal by the smallest level, it returns the given
 // level.
 func (p plan) shorterLevel(level levels.Level, refusedBy string) levels.Level {
-	if refusing, ok := p.ladder.Lookup(refusedBy); ok && refusing.Delay <= level.Delay {
-		if shorter, ok := p.ladder.ShorterLevel(refusing); ok {
+	if refusing, ok := p.Ladder.Lookup(refusedBy); ok && refusing.Delay <= level.Delay {
+		if shorter, ok := p.Ladder.ShorterLevel(refusing); ok {
 			return shorter
 		}
 	}

@@ -81,7 +81,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, wait time.Dura
 // instead if this was the last allowed attempt, or if the message would expire before the next attempt.
 func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	attempts := f.request.Attempts + 1
-	maxAttempts, waits := p.maxAttempts(f.request), p.retryRules.Lookup(f.request.Target, p.retries).Levels()
+	maxAttempts, waits := p.maxAttempts(f.request), p.RetryRules.Lookup(f.request.Target, p.RetryLadder).Levels()
 	wait := waits[min(attempts, len(waits))-1]
 	retryAt, expires := m.now.Add(wait.Delay+p.jitter(f.request, attempts, wait.Delay)), f.request.Expires
 	if !expires.IsZero() && retryAt.After(leader.At(expires)) {
@@ -102,9 +102,9 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 // as an attempt. The broker delivers the message again after the wait, but at the latest after the delay of the longest
 // retry lane.
 func deferStep(p plan, m moment, f *flight, wait time.Duration, reason string) step {
-	longest, _ := p.retries.LongestFit(forever)
+	longest, _ := p.RetryLadder.LongestFit(forever)
 	wait = min(wait, longest.Delay)
-	level, _ := p.retries.LongestFit(wait)
+	level, _ := p.RetryLadder.LongestFit(wait)
 	request := f.request.WithDeferral(m.now.Add(wait).Stamp(), reason) // WithDeferral also drops the reserved send time
 	request.AllowedRefusals = p.maxAttempts(f.request)
 	return step{kind: retry, level: level, request: &request}

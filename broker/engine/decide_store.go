@@ -58,7 +58,7 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, refusal jsapi.Ack)
 	s := backOffStep(m, f)
 	switch sent.kind {
 	case hop:
-		_, hasSmaller := p.ladder.ShorterLevel(sent.level)
+		_, hasSmaller := p.Ladder.ShorterLevel(sent.level)
 		switch {
 		case !f.nextAttempt().After(m.now): // due by now: decide again
 			return nextStep(p, m, f)

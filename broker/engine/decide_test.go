@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 )
@@ -57,7 +58,7 @@ func TestDecide(t *testing.T) {
 	} {
 		tt.request.Due = after(tt.due)
 		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem}
-		p := plan{kind: plainLane{}, delay: tt.lane, ladder: ladder}
+		p := plan{kind: plainLane{}, delay: tt.lane, Config: &config.Config{Ladder: ladder}}
 		got := nextStep(p, moment{now: epoch.Add(tt.now), proven: true}, f).String()
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
@@ -84,7 +85,7 @@ func TestOverdueAtItsSendTime(t *testing.T) {
 		{"refused", retryLane{}, refused, 0},
 	} {
 		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request}
-		p := plan{kind: tt.kind, ladder: mustLadder(t, "1s 5s")}
+		p := plan{kind: tt.kind, Config: &config.Config{Ladder: mustLadder(t, "1s 5s")}}
 		if since, ok := overdueSince(p, f, step{kind: fire}); !ok || since != epoch.Add(tt.want) {
 			t.Errorf("%s: overdue since %s, %t, want since %s", tt.name, since.Sub(epoch), ok, tt.want)
 		}
@@ -95,7 +96,7 @@ func TestOverdueAtItsSendTime(t *testing.T) {
 func TestNothingFiresUnproven(t *testing.T) {
 	r := message.Request{Due: after(time.Second), Expires: after(time.Minute)}
 	f := &flight{Message: lane.Message{At: after(0)}, request: r}
-	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
+	p := plan{kind: plainLane{}, Config: &config.Config{Ladder: mustLadder(t, "1s 5s")}}
 	const want = "hold until 1s"
 	for _, now := range []time.Duration{0, time.Second, time.Hour} {
 		if got := nextStep(p, moment{now: epoch.Add(now)}, f).String(); got != want {
@@ -107,7 +108,7 @@ func TestNothingFiresUnproven(t *testing.T) {
 // TestRepeatsUnchanged: if a stream may have stored a message, the next step is to repeat the publish or to check the
 // stored copy, even if the message is due or has expired.
 func TestRepeatsUnchanged(t *testing.T) {
-	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
+	p := plan{kind: plainLane{}, Config: &config.Config{Ladder: mustLadder(t, "1s 5s")}}
 	for duplicate, want := range map[uint64]string{0: "repeat", 7: "check"} {
 		f := &flight{request: message.Request{Due: after(0), Expires: after(1)}, sent: &publish{duplicate: duplicate}}
 		if got := nextStep(p, moment{now: epoch.Add(time.Hour), proven: true}, f).String(); got != want {

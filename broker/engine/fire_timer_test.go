@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"delaybroker/broker/acks"
+	"delaybroker/broker/config"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
@@ -93,7 +94,7 @@ func TestDecideTimer(t *testing.T) {
 		}
 		tt.request.Due = after(tt.due)
 		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem, timer: tt.timer()}
-		p := plan{kind: tt.kind, delay: tt.delay, ladder: mustLadder(t, "1s 5s 1m 30m")}
+		p := plan{kind: tt.kind, delay: tt.delay, Config: &config.Config{Ladder: mustLadder(t, "1s 5s 1m 30m")}}
 		m := moment{now: epoch.Add(tt.now), proven: !tt.estimate, crowded: tt.crowded}
 		if got := nextStep(p, m, f).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)

@@ -53,7 +53,7 @@ func (w *worker) handOverOpen(m moment, end time.Time) {
 		return
 	}
 	wait := end.Sub(m.local) + handOverMargin
-	level, _ := w.plan.retries.LongestFit(wait) // the copy waits there until it is due: see nextStep
+	level, _ := w.plan.RetryLadder.LongestFit(wait) // the copy waits there until it is due: see nextStep
 	for _, f := range w.flights.open {
 		if f.handOver == nil && !w.isLimited(f.request) {
 			request := f.request.WithDeferral(m.now.Add(wait).Stamp(), handOverReason)

@@ -67,7 +67,7 @@ func (plainLane) deadline(p plan, f *flight) (at leader.Time, retry bool) {
 	if f.request.Attempts > 0 {
 		return leader.At(f.request.Due), true
 	}
-	return leader.At(p.ladder.LeaveTime(f.storedAt().Add(p.delay).Stamp(), f.request.NextAttempt())), false
+	return leader.At(p.Ladder.LeaveTime(f.storedAt().Add(p.delay).Stamp(), f.request.NextAttempt())), false
 }
 
 func (plainLane) holdsTimers() bool { return false }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/config"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
@@ -45,7 +46,9 @@ func TestDecideAboutPaused(t *testing.T) {
 		{"released, and paused again", pause.Paused, pause.Over, "", "first", false, "park for first"},
 		{"released, and paused by another pause", pause.Over, pause.Paused, "", "first", false, "park for second"},
 	} {
-		p := plan{kind: plainLane{}, ladder: ladder, retries: mustLadder(t, "1s 30s"), attempts: 9}
+		p := plan{kind: plainLane{}, Config: &config.Config{
+			Ladder: ladder, RetryLadder: mustLadder(t, "1s 30s"), Attempts: 9,
+		}}
 		if tt.lane != "" {
 			p.kind = pausedLane{pause: tt.lane}
 		}
@@ -69,7 +72,7 @@ func TestDecideAboutPaused(t *testing.T) {
 		}
 	}
 	early := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Target: "a.b", Due: after(1)}}
-	p := plan{kind: plainLane{}, ladder: ladder}
+	p := plan{kind: plainLane{}, Config: &config.Config{Ladder: ladder}}
 	m := moment{now: epoch, proven: true, pauses: list(pause.Paused, pause.Over)}
 	if s := nextStep(p, m, early); s.kind != hold {
 		t.Errorf("before it is due: %s, want hold", s)

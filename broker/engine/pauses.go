@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/pause"
@@ -195,15 +193,14 @@ func (l *pauseLanes) sweep(ctx context.Context, found chan<- string) {
 	}
 	ends := make(map[string]end) // by id
 	look := func(id string) (empty bool) {
-		first, err := l.Pauses.FirstPause(ctx, id)
-		switch {
-		case err == nil:
+		first, empty := l.Pauses.FirstPause(ctx, id)
+		if first != "" {
 			select {
 			case found <- first:
 			case <-ctx.Done():
 			}
 		}
-		return errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
+		return empty
 	}
 	for {
 		list, changed, wait := l.Pauses.List(), l.Pauses.Changed(), maxSweepInterval
@@ -302,8 +299,7 @@ func (l *pauseLanes) isDrained(ctx context.Context, id string, closing *time.Tim
 	if known && p.State == pause.Paused {
 		return true
 	}
-	_, err := l.Pauses.FirstPause(ctx, id)
-	switch empty := errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrStreamNotFound); {
+	switch _, empty := l.Pauses.FirstPause(ctx, id); {
 	case !known || p.Sends():
 		return empty
 	case empty && p.State == pause.Resuming:

@@ -181,7 +181,7 @@ func (w *worker) readSome(item lane.Item) {
 
 func (w *worker) read(item lane.Item, local time.Time) {
 	mark, present := w.reading.record(item)
-	if present && w.plan.slack == 0 { // with a slack, the reader delays items, so their timestamps are old
+	if present && w.plan.Slack == 0 { // with a slack, the reader delays items, so their timestamps are old
 		w.clock.Observe(item.Sequence, leader.At(item.At), local)
 	}
 	f := w.flights.begin(item.Message, mark)

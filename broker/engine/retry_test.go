@@ -30,7 +30,7 @@ func TestReasonOfSilence(t *testing.T) {
 
 // TestAfterDelivery checks the next step of a message for each outcome of its delivery.
 func TestAfterDelivery(t *testing.T) {
-	p := plan{kind: plainLane{}, retries: mustLadder(t, "1s 5s 30s"), attempts: 5}
+	p := plan{kind: plainLane{}, Config: &config.Config{RetryLadder: mustLadder(t, "1s 5s 30s"), Attempts: 5}}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
 	ended := func(o deliver.Outcome) deliver.Result { return deliver.Result{Outcome: o} }
 	failed := func(err error) deliver.Result { return deliver.Result{Outcome: deliver.Unknown, Err: err} }
@@ -70,8 +70,9 @@ func TestAfterDelivery(t *testing.T) {
 		{name: "just before it expires", result: refused, expires: time.Second, want: "retry in 1s at 1s after 1"},
 		{name: "just after it expires", result: refused, expires: time.Second - 1, want: "dead: expired after 1"},
 	} {
-		p := p
-		p.attempts = cmp.Or(tt.attempts, p.attempts)
+		settings := *p.Config
+		settings.Attempts = cmp.Or(tt.attempts, p.Attempts)
+		p := plan{kind: p.kind, Config: &settings}
 		f := &flight{request: message.Request{Due: after(-time.Second), Attempts: tt.failed}, silences: tt.silent}
 		if tt.expires > 0 {
 			f.request.Expires = after(tt.expires)
@@ -100,7 +101,7 @@ func TestExpiredReason(t *testing.T) {
 // TestRetryJitter: the jitter of a wait is deterministic, differs between messages and attempts, and is spread over the
 // range of the setting.
 func TestRetryJitter(t *testing.T) {
-	p := plan{retryJitter: config.RetryJitter{{Pattern: "shop.*", Value: 20}}}
+	p := plan{Config: &config.Config{RetryJitter: config.RetryJitter{{Pattern: "shop.*", Value: 20}}}}
 	tenths := make(map[time.Duration]int)
 	seen := make(map[time.Duration]bool)
 	for i := range 1000 {
@@ -129,9 +130,9 @@ func TestRetryJitter(t *testing.T) {
 
 // TestJitterLetsNothingExpire: a wait has no jitter if only the jitter would make it end after Delay-Expires.
 func TestJitterLetsNothingExpire(t *testing.T) {
-	p := plan{
-		attempts: 3, retries: mustLadder(t, "100s"), retryJitter: config.RetryJitter{{Pattern: ">", Value: 20}},
-	}
+	p := plan{Config: &config.Config{
+		Attempts: 3, RetryLadder: mustLadder(t, "100s"), RetryJitter: config.RetryJitter{{Pattern: ">", Value: 20}},
+	}}
 	for i := range 20 {
 		f := &flight{request: message.Request{
 			ID: fmt.Sprintf("DELAY_30m-%d-1732060800000000000", i+1), Target: "shop.mail",
@@ -147,15 +148,14 @@ func TestJitterLetsNothingExpire(t *testing.T) {
 // TestPolicyByTarget: the first matching rules determine the maximum attempts of a target, and its retry waits. A
 // client may request fewer attempts. Waits without a refusal do not follow the rules.
 func TestPolicyByTarget(t *testing.T) {
-	p := plan{
-		kind:    plainLane{},
-		retries: mustLadder(t, "1s 5s 30s"), attempts: 4,
-		retryRules: config.RetryWaits{
+	p := plan{kind: plainLane{}, Config: &config.Config{
+		RetryLadder: mustLadder(t, "1s 5s 30s"), Attempts: 4,
+		RetryRules: config.RetryWaits{
 			{Pattern: "shop.mail", Value: mustLadder(t, "2s 10m")},
 			{Pattern: "shop.>", Value: mustLadder(t, "7s")},
 		},
-		attemptRules: config.RetryLimits{{Pattern: "shop.*", Value: 3}, {Pattern: "shop.mail", Value: 9}},
-	}
+		AttemptRules: config.RetryLimits{{Pattern: "shop.*", Value: 3}, {Pattern: "shop.mail", Value: 9}},
+	}}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
 	for _, tt := range []struct {
 		target string
@@ -188,7 +188,7 @@ func TestPolicyByTarget(t *testing.T) {
 // the attempt, rate-limited by target. The dead letter is logged, too. The message carries the reason of the refusal
 // or, if it was not refused, the reason of its wait.
 func TestRefusalsAreLogged(t *testing.T) {
-	p := plan{kind: plainLane{}, retries: mustLadder(t, "1s 5s"), attempts: 2}
+	p := plan{kind: plainLane{}, Config: &config.Config{RetryLadder: mustLadder(t, "1s 5s"), Attempts: 2}}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "no\nstock"}
 	for failed, kind := range []stepKind{retry, dead} {
 		f := &flight{request: message.Request{Target: "shop.mail", Due: after(0), Attempts: failed}}
@@ -206,7 +206,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 	f := &flight{request: message.Request{Target: "shop.mail", ID: "X-1-1"}}
 	letter := publish{kind: dead, problem: message.Problemf(message.Undelivered, "refused")}
-	s := afterStore(p, moment{now: epoch}, f, &letter, storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 1}}})
+	stored := storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "X", Sequence: 1}}}
+	s := afterStore(p, moment{now: epoch}, f, &letter, stored)
 	if got, want := fmt.Sprint(s.line.args), "[code undelivered target shop.mail id X-1-1 reason refused]"; got != want {
 		t.Errorf("the log of a dead letter has %s, want %s", got, want)
 	}
@@ -235,7 +236,7 @@ func TestExpiredSaysTheLastReason(t *testing.T) {
 		Message: lane.Message{At: after(0)},
 		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
 	}
-	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}
+	p := plan{kind: plainLane{}, Config: &config.Config{Ladder: mustLadder(t, "1s")}}
 	s := nextStep(p, moment{now: epoch.Add(time.Minute), proven: true}, f)
 	const want = "refused 3 times, and not delivered before Delay-Expires 2026-11-20T10:00:01Z; last error: no stock"
 	if s.kind != dead || s.problem.Sentence != want {

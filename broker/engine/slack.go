@@ -28,9 +28,6 @@ const batchWindow = 20 * time.Millisecond
 
 // slackEnd returns the end of the slack into which a time falls.
 func slackEnd(t leader.Time, slack time.Duration) leader.Time {
-	if slack == 0 {
-		return t
-	}
 	if began := slackBegin(t, slack); began.Before(t) {
 		return began.Add(slack)
 	}
@@ -60,14 +57,14 @@ type cooldown struct {
 // setting.
 func (w *worker) slack() time.Duration {
 	if w.flights.hopWaits > 0 {
-		return min(w.plan.slack, batchWindow)
+		return min(w.plan.Slack, batchWindow)
 	}
-	return w.plan.slack
+	return w.plan.Slack
 }
 
 // startCooldown begins a cooldown after a pass in which the loop has worked, if there is a slack.
 func (w *worker) startCooldown(m moment) {
-	if w.cooldown.worked && w.plan.slack > 0 {
+	if w.cooldown.worked && w.plan.Slack > 0 {
 		w.cooldown.until = m.local.Add(slackEnd(m.now.Add(1), w.slack()).Sub(m.now))
 	}
 	w.cooldown.worked = false

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
@@ -11,7 +12,7 @@ import (
 
 // TestSpill: a message that is far from due does not stay in a crowded intake.
 func TestSpill(t *testing.T) {
-	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s 1m")}
+	p := plan{kind: plainLane{}, Config: &config.Config{Ladder: mustLadder(t, "1s 5s 1m")}}
 	for _, tt := range []struct {
 		name    string
 		delay   time.Duration // of the lane
@@ -32,7 +33,7 @@ func TestSpill(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	long := plan{kind: plainLane{}, ladder: mustLadder(t, "10s 1m")} // both levels are read with pauses
+	long := plan{kind: plainLane{}, Config: &config.Config{Ladder: mustLadder(t, "10s 1m")}} // both are read with pauses
 	f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
 	if got, want := nextStep(long, moment{now: epoch, crowded: true}, f).String(), "hold until 3s"; got != want {
 		t.Errorf("without a level that is read without a pause: %s, want %s", got, want)
@@ -43,7 +44,7 @@ func TestSpill(t *testing.T) {
 // for each hop. A message that is due beyond the horizon passes a level even if memory is free, and a crowded intake
 // adds no further level.
 func TestStores(t *testing.T) {
-	p := plan{kind: plainLane{}, ladder: levels.Default()}
+	p := plan{kind: plainLane{}, Config: &config.Config{Ladder: levels.Default()}}
 	for _, tt := range []struct {
 		due           time.Duration
 		free, crowded int
@@ -92,7 +93,7 @@ func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
 
 // TestSpillAllocatesNothing: while memory is short, the search for a level allocates nothing.
 func TestSpillAllocatesNothing(t *testing.T) {
-	p := plan{kind: plainLane{}, ladder: levels.Default(), retries: levels.Default()}
+	p := plan{kind: plainLane{}, Config: &config.Config{Ladder: levels.Default(), RetryLadder: levels.Default()}}
 	far := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
 	crowded := moment{now: epoch, proven: true, crowded: true}
 	if n := testing.AllocsPerRun(100, func() { holdOrSpill(p, crowded, far, far.nextAttempt()) }); n != 0 {

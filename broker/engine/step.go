@@ -14,40 +14,24 @@ import (
 
 // plan holds the settings that determine the steps of a lane's messages.
 type plan struct {
-	kind     laneKind
-	delay    time.Duration // of the lane
-	slack    time.Duration // see config.Config
-	ladder   levels.Ladder
-	retries  levels.Ladder // the delays of the retry lanes
-	attempts int           // default number of refusals after which a message becomes a dead letter
-
-	retryRules   config.RetryWaits // by target; targets without a rule use retries
-	retryJitter  config.RetryJitter
-	attemptRules config.RetryLimits // by target; targets without a rule use attempts
-
-	resumed leader.Time // in the lane of a pause: when the pause was resumed, or entered a later state; otherwise zero
-}
-
-func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
-	return plan{
-		kind: kind, delay: delay, slack: cfg.Slack, ladder: cfg.Ladder, retries: cfg.RetryLadder,
-		retryRules:  cfg.RetryRules,
-		retryJitter: cfg.RetryJitter, attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
-	}
+	*config.Config
+	kind    laneKind
+	delay   time.Duration // of the lane
+	resumed leader.Time   // in the lane of a pause: when the pause was resumed, or entered a later state; otherwise zero
 }
 
 // jitter returns the time by which the wait after a refusal is longer. Attempts is the number of refusals. The jitter
 // is at most the percentage of the wait that the settings have for the target, such as ~20% in DELAY_RETRY. All
 // instances with the same settings compute the same jitter.
 func (p plan) jitter(r message.Request, attempts int, wait time.Duration) time.Duration {
-	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
+	limit := wait * time.Duration(p.RetryJitter.Lookup(r.Target, 0)) / 100
 	return message.PartOf(limit, r.ID+"/"+strconv.Itoa(attempts))
 }
 
 // maxAttempts returns the number of refusals after which a message becomes a dead letter. The settings of its target
 // determine this number, and the client may set a smaller number.
 func (p plan) maxAttempts(r message.Request) int {
-	return r.RefusalLimit(p.attemptRules.Lookup(r.Target, p.attempts))
+	return r.RefusalLimit(p.AttemptRules.Lookup(r.Target, p.Attempts))
 }
 
 // moment is the situation of a worker at the time of a decision.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
@@ -65,7 +66,7 @@ func walk(ladder levels.Ladder, at streams.Spec, wait time.Duration, rng *rand.R
 	hops, holds := 0, 0
 	for {
 		f := &flight{Message: lane.Message{At: stored.Stamp()}, request: r}
-		p := plan{kind: plainLane{}, delay: at.Delay, ladder: ladder}
+		p := plan{kind: plainLane{}, delay: at.Delay, Config: &config.Config{Ladder: ladder}}
 		switch s := nextStep(p, moment{now: now, proven: true}, f); s.kind {
 		case fire:
 			if now.Before(f.nextAttempt()) {

@@ -102,7 +102,8 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from
 		BatchWindow: readerBatchWindow(l, e.Settings),
 	})
 	w := &worker{
-		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: held, log: log, limitedLog: ratelog.New(log),
+		engine: e, lane: l, plan: plan{Config: &e.Settings, kind: kind, delay: l.Delay}, lease: held,
+		log: log, limitedLog: ratelog.New(log),
 		reading: newReading(reader, l.Delay, source.cursor, from.Next), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, kind, e.JetStream.API, e.JetStream.Sample), timers: newTimers(e.Timers.Lane()),
 		meters: meters{gauge: stats.NewGauge(clock.Base()), counts: e.roster.countOf(l)},
@@ -110,7 +111,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from
 	}
 	w.flights.packsTimers = !kind.holdsTimers()
 	w.timers.lane.MaxSize = int(l.MaxMsgSize)
-	room.onRoom(w.wake)
+	room.wake = w.wake
 	w.backlog = newBacklog(&e.watermark, w.wake)
 	return w
 }

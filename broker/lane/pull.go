@@ -257,7 +257,10 @@ func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 		return errLost
 	case c.kind == heartbeat:
 		p.hasAnswered = true
-		return p.compare(ctx, c.position >= p.r.knowledge.next)
+		if skipped := c.position >= p.r.knowledge.next; p.mustCompare(skipped, time.Now()) {
+			return p.askLeader(ctx, skipped)
+		}
+		return nil
 	case c.kind == requestFull && (c.bytesLeft == 0 || c.bytesLeft >= p.maxMessageBytes):
 		return errTooSmall // the next epoch reads the stream's MaxMsgSize again
 	case c.kind == requestFull:
@@ -290,14 +293,6 @@ func (p *pull) control(ctx context.Context, q *place, m *nats.Msg) error {
 func (p *pull) mustCompare(skipped bool, now time.Time) bool {
 	return skipped || !p.tail || p.r.trouble.Load() != nil ||
 		p.clustered && (!p.lackingSince.IsZero() || now.Sub(p.comparedAt) >= compareInterval)
-}
-
-// compare handles a heartbeat: it asks the leader, if necessary, whether the consumer lacks a message.
-func (p *pull) compare(ctx context.Context, skipped bool) error {
-	if !p.mustCompare(skipped, time.Now()) {
-		return nil
-	}
-	return p.askLeader(ctx, skipped)
 }
 
 // askLeader asks the leader whether the consumer lacks a message.

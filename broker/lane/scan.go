@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -172,26 +171,27 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 				return false, err
 			}
 		case m := <-b.msgs:
-			if strings.HasPrefix(m.Subject, b.inbox) { // a control message, which may be forged
-				if m.Subject == b.inbox+token && m.Header.Get("Status") == "503" && got == 0 {
+			if m.Subject == b.inbox+token { // a control message, which may be forged
+				status, description := m.Header.Get("Status"), m.Header.Get("Description")
+				switch limit, limited := batchLimit(description); {
+				case status == "503" && got == 0:
 					retry, timeoutErr = time.After(retryPause), errNoServer
-					continue
-				}
-				limit, limited := batchLimit(m.Header.Get("Description"))
-				if m.Subject == b.inbox+token && limited && limit < batch && got == 0 { // also for the next batches
+				case limited && limit < batch && got == 0: // also for the next batches
 					batch, b.Batch, request.Batch = limit, limit, limit
 					if err := request.send(b.Conn, b.subject, b.inbox+token); err != nil {
 						return false, err
 					}
-					continue
-				}
-				if ended, err := b.endedBy(m, token, got); ended {
-					return got > 0, err
+				case status == "":
+				case status == "404", status == "408",
+					got > 0 && status == "409": // if the consumer is gone, the next batch fails
+					return got > 0, nil
+				default:
+					return false, fmt.Errorf("the consumer of the scan ended (%s %s); try again", status, description)
 				}
 				continue
 			}
 			s, ok := parseStored(m, b.inbox, b.Stream, b.name)
-			if !ok {
+			if !ok { // also a control message for an earlier batch, which ends nothing
 				continue
 			}
 			if s.consumerSeq != b.lastConsumerSeq+1 {
@@ -207,19 +207,4 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 		}
 	}
 	return true, nil
-}
-
-// endedBy reports whether a control message ends the batch, and returns an error if the scan cannot continue. Got is
-// the number of messages received in the batch. A control message for an earlier batch ends nothing.
-func (b *batches) endedBy(m *nats.Msg, token string, got int) (bool, error) {
-	status := m.Header.Get("Status")
-	switch {
-	case m.Subject != b.inbox+token, status == "":
-		return false, nil
-	case status == "404", status == "408":
-		return true, nil
-	case got > 0 && status == "409": // if the consumer is gone, the next batch fails
-		return true, nil
-	}
-	return true, fmt.Errorf("the consumer of the scan ended (%s %s); try again", status, m.Header.Get("Description"))
 }

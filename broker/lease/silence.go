@@ -43,9 +43,7 @@ func (m *Member) watchFor(id string) {
 		m.silence.target.Store(nil)
 		return
 	}
-	if target := m.presence(id); m.silence.target.Load() == nil || *m.silence.target.Load() != target {
-		m.silence.target.Store(&target)
-	}
+	m.silence.target.Store(new(m.presence(id)))
 }
 
 // silentSince returns the time since which the instance has had no subscription. Ok is false if it has one, or if that

@@ -36,13 +36,11 @@ type store struct {
 // swap stores a message if the last message of the subject has the given sequence, or returns errConflict. The sequence
 // zero means that the subject must have no message. After any other error, the message may or may not be stored.
 func (s store) swap(ctx context.Context, subject string, body []byte, sequence uint64) (uint64, error) {
-	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(sequence, 10)}}
-	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})
-}
-
-func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
+	m := &nats.Msg{Subject: subject, Data: body, Header: nats.Header{
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(sequence, 10)},
+		jetstream.ExpectedStreamHeader:      {s.Stream},
+	}}
 	s.seal(m)
-	m.Header.Set(jetstream.ExpectedStreamHeader, s.Stream)
 	reply := s.api.Publish(ctx, s.Stream, m)
 	switch outcome := reply.Outcome(); {
 	case outcome == jsapi.Stored, outcome == jsapi.Duplicate:
@@ -90,9 +88,7 @@ func (s store) send(body []byte) error {
 
 // seal adds the seal to a message, if there is a key. See "Forged messages" in the package documentation.
 func (s store) seal(m *nats.Msg) {
-	if seal := s.keys.Seal(m.Subject, m.Data); seal != "" {
-		m.Header.Set(message.HeaderSeal, seal)
-	}
+	message.Put(m.Header, message.HeaderSeal, s.keys.Seal(m.Subject, m.Data))
 }
 
 // trusts reports whether a message has a valid seal. Without keys, no message needs one.

@@ -43,7 +43,7 @@ func (m *Member) turn(ctx context.Context, woken bool) time.Duration {
 		m.view.readStart, m.view.blindFrom, m.outage.start = time.Time{}, time.Time{}, time.Time{}
 		return m.next(now, offlineInterval)
 	}
-	err := m.agree(ctx, now, peers)
+	err := m.agree(ctx, peers)
 	frozen := err != nil && m.isFrozen(ctx, err)
 	if !frozen { // otherwise this instance could stay the active one although nobody hears it
 		m.callPeers(now, peers, err != nil || m.view.hidden || !m.view.everAlive && !m.isActive())
@@ -75,17 +75,13 @@ func (m *Member) next(now time.Time, interval time.Duration) time.Duration {
 
 // interval returns the time from the start of a successful turn to the next turn.
 func (m *Member) interval(now time.Time, peers []caller) time.Duration {
-	if m.isActive() {
-		if len(peers) == 0 {
-			return aloneInterval
-		}
-		return beatInterval
+	switch at := m.deathTime(); {
+	case m.isActive() && len(peers) == 0:
+		return aloneInterval
+	case !m.isActive() && at.After(now):
+		return min(beatInterval, at.Sub(now))
 	}
-	interval := beatInterval
-	if at := m.deathTime(); at.After(now) {
-		interval = min(interval, at.Sub(now))
-	}
-	return interval
+	return beatInterval
 }
 
 // isActive reports whether the claim names this instance.
@@ -93,7 +89,7 @@ func (m *Member) isActive() bool { return m.view.known && m.view.claim.Active.ID
 
 // agree brings this instance and the claim into agreement. A stand-by reads the claim. It writes a new claim if no live
 // instance is active. The active instance writes the claim without a read: if the claim has changed, the write fails.
-func (m *Member) agree(ctx context.Context, now time.Time, peers []caller) error {
+func (m *Member) agree(ctx context.Context, peers []caller) error {
 	for n := range maxWrites {
 		if n > 0 || !m.isActive() {
 			if n > 0 {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/ratelog"
 )
@@ -151,9 +153,9 @@ func (k *Keeper) mustRead() bool {
 }
 
 // FirstPause returns the id of the pause in whose lane the first stored message is. If id is not empty, only the lane
-// of that pause counts. It returns jetstream.ErrMsgNotFound if there is no message, and jetstream.ErrStreamNotFound if
-// there is no stream.
-func (k *Keeper) FirstPause(ctx context.Context, id string) (string, error) {
+// of that pause counts. Empty means that the leader has no message, or that there is no stream. After an error, the
+// results are zero.
+func (k *Keeper) FirstPause(ctx context.Context, id string) (first string, empty bool) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	names := k.cfg.Store.Names
@@ -162,7 +164,8 @@ func (k *Keeper) FirstPause(ctx context.Context, id string) (string, error) {
 		filter = names.PauseFilter(id)
 	}
 	m, err := k.cfg.Store.api().Next(ctx, names.PausedStream(), 1, filter)
-	return names.Parse(m.Subject).Token, err
+	empty = errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
+	return names.Parse(m.Subject).Token, empty
 }
 
 // Refresh makes Run read the record soon. Call it when a connection is back: an announcement may have been missed.

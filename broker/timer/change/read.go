@@ -40,18 +40,12 @@ type JetStream struct {
 
 func (j JetStream) Last(ctx context.Context, subject string) (message.Incoming, error) {
 	m, err := j.API.Last(ctx, j.Stream, subject)
-	if err != nil {
-		return message.Incoming{}, err
-	}
-	return m.Incoming(j.Stream), nil
+	return m.Incoming(j.Stream), err
 }
 
 func (j JetStream) Next(ctx context.Context, subject string, from uint64) (message.Incoming, error) {
 	m, err := j.API.Next(ctx, j.Stream, from, subject)
-	if err != nil {
-		return message.Incoming{}, err
-	}
-	return m.Incoming(j.Stream), nil
+	return m.Incoming(j.Stream), err
 }
 
 func (j JetStream) End(ctx context.Context, subject string) (End, error) {

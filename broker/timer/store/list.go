@@ -262,9 +262,7 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.HeadersOnly = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
 	target := addr.Target
-	state := timer.State{
-		Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: entry.Parse(t.Policy, in), Message: in,
-	}
+	state := t.Entries().State(in)
 	if addr.IsSchedule() {
 		target = state.Entry.Request.Target
 	}
