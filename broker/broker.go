@@ -94,8 +94,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	ask := cfg.APIPrefix + ".STREAM.INFO." + b.names.IntakeStream()
 	b.linkAnswers = link.NewAnswers(links, ask, cfg.Log)
 	b.pauses = pauseControl{Keeper: b.newKeeper(), loggedStates: make(map[string]pause.State)}
-	b.leaser = b.newLeaser()
-	b.id = instanceOf(b.leaser)
+	b.leaser, b.id = b.newLeaser()
 	b.engine = engine.New(engine.Config{
 		Settings: cfg, Keys: b.keys, JetStream: b.jetstream, Links: b.linkStates, Leaser: b.leaser, Pauses: b.pauses.Keeper,
 		Tally: b.tally, Denials: &b.denials, Read: links.Read, Reading: readJS,

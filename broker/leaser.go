@@ -10,10 +10,11 @@ import (
 	"delaybroker/broker/lease"
 )
 
-func (b *Broker) newLeaser() lease.Leaser {
+// newLeaser returns the leaser, and the name of this instance. The name is random if the settings have a leaser.
+func (b *Broker) newLeaser() (l lease.Leaser, id string) {
 	settings := b.cfg
 	if settings.Leaser != nil {
-		return settings.Leaser
+		return settings.Leaser, nuid.Next()
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -29,19 +30,12 @@ func (b *Broker) newLeaser() lease.Leaser {
 	if settings.Provision {
 		cfg.Create = b.streams.CreateOwners
 	}
-	return lease.NewMember(cfg)
+	m := lease.NewMember(cfg)
+	return m, m.Instance()
 }
 
 // able returns the reason why this instance cannot work well as the active one, or nil.
 func (b *Broker) able(standby bool) error {
 	now := time.Now()
 	return cmp.Or(b.linkAnswers.Problem(now, standby), b.engine.Problem(now))
-}
-
-// instanceOf returns the name of this instance. It is random if the leaser does not name instances.
-func instanceOf(o lease.Leaser) string {
-	if namer, ok := o.(interface{ Instance() string }); ok {
-		return namer.Instance()
-	}
-	return nuid.Next()
 }

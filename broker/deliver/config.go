@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"cmp"
 	"log/slog"
 	"time"
 )
@@ -11,30 +10,21 @@ type Config struct {
 	Modes        Modes
 	Limits       Limits
 	InProgress   InProgress
-	Counts       *Counts       // NewCounts(Limits.ByTarget), or nil: then New makes the counts
+	Counts       *Counts       // NewCounts(Limits.ByTarget)
 	ReplyTimeout time.Duration // the timeout of a service's reply in mode request
 	// Ours reports whether a stream is one of the broker's own. No target is in such a stream, so in modes auto and
 	// stream its acknowledgement does not count. A nil Ours is false for all streams.
 	Ours func(stream string) bool
-	// Window and WindowBytes are the maximum number and bytes of outstanding deliveries: see engine.Window. Zero means
-	// defaultWindow or defaultWindowBytes. New raises a smaller value to minWindow or minWindowBytes.
+	// Window and WindowBytes are the maximum number and bytes of outstanding deliveries: see engine.Window. New raises a
+	// smaller value to minWindow or minWindowBytes.
 	Window      int
 	WindowBytes int
 	Log         *slog.Logger
 }
 
-// Bounds of Config.
+// minWindow and minWindowBytes keep each share large enough for core subscribers. The silence of core subscribers counts
+// as a delivery only after 50 ms, so their group takes at most twenty times its share in a second.
 const (
-	defaultWindow      = 32 << 10
-	defaultWindowBytes = 32 << 20
-
-	// minWindow and minWindowBytes keep each share large enough for core subscribers. The silence of core subscribers
-	// counts as a delivery only after 50 ms, so their group takes at most twenty times its share in a second.
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20
 )
-
-func (c Config) window() (messages, bytes int) {
-	return max(cmp.Or(c.Window, defaultWindow), minWindow),
-		max(cmp.Or(c.WindowBytes, defaultWindowBytes), minWindowBytes)
-}

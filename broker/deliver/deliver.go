@@ -36,12 +36,11 @@ type Deliverer struct {
 // New returns a deliverer that publishes through box, and lists the account's streams with api. The caller must call
 // Run.
 func New(box *acks.Inbox, api jsapi.Asker, cfg Config) *Deliverer {
-	if cfg.Counts == nil {
-		cfg.Counts = NewCounts(cfg.Limits.ByTarget)
-	}
 	return &Deliverer{
 		cfg: cfg, box: box, lookup: newLookup(api, cfg.Ours, cfg.Log), readySignal: make(chan struct{}, 1),
-		targets: newTargets(cfg.Limits, cfg.Counts), groups: newGroups(cfg.window()), lastError: box.LastError(),
+		targets:   newTargets(cfg.Limits, cfg.Counts),
+		groups:    newGroups(max(cfg.Window, minWindow), max(cfg.WindowBytes, minWindowBytes)),
+		lastError: box.LastError(),
 	}
 }
 

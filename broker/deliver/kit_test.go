@@ -18,6 +18,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
+// The window of a kit.
+const (
+	defaultWindow      = 32 << 10
+	defaultWindowBytes = 32 << 20
+)
+
 // kit is a deliverer, and an account with streams and subscribers.
 type kit struct {
 	*Deliverer
@@ -39,7 +45,10 @@ func newKit(t testing.TB, s *natstest.Server, opts ...nats.Option) *kit {
 		t.Fatal(err)
 	}
 	k.Deliverer = New(box, jsapi.Client{Conn: control, API: "$JS.API"},
-		Config{ReplyTimeout: replyTimeout, Log: slog.New(slog.DiscardHandler)})
+		Config{
+			ReplyTimeout: replyTimeout, Counts: NewCounts(nil), Window: defaultWindow, WindowBytes: defaultWindowBytes,
+			Log: slog.New(slog.DiscardHandler),
+		})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { box.Run(ctx) })

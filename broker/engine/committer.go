@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
@@ -276,23 +276,15 @@ func elapsed(since, now time.Time) time.Duration {
 // removeAll deletes the messages todo.outOfOrder, at most todo.concurrency at a time. A message that no longer exists
 // causes no error.
 func (c *committer) removeAll(ctx context.Context, todo commit) error {
-	queue := make(chan uint64)
-	var firstErr error
-	var once sync.Once
-	var removing sync.WaitGroup
-	for range min(todo.concurrency, len(todo.outOfOrder)) {
-		removing.Go(func() {
-			for seq := range queue {
-				if err := c.api.Delete(ctx, c.stream, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-					once.Do(func() { firstErr = fmt.Errorf("remove a message that has arrived: %w", err) })
-				}
+	var removing errgroup.Group
+	removing.SetLimit(todo.concurrency)
+	for _, seq := range todo.outOfOrder {
+		removing.Go(func() error {
+			if err := c.api.Delete(ctx, c.stream, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+				return fmt.Errorf("remove a message that has arrived: %w", err)
 			}
+			return nil
 		})
 	}
-	for _, seq := range todo.outOfOrder {
-		queue <- seq
-	}
-	close(queue)
-	removing.Wait()
-	return firstErr
+	return removing.Wait()
 }

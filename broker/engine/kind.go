@@ -23,7 +23,7 @@ type laneKind interface {
 	// message waits for another attempt: then it is overdue even while it waits on the wheel. It is pure.
 	deadline(p plan, f *flight) (at leader.Time, retry bool)
 	// holdsTimers reports whether the messages are the entries of named timers, which stay in the lane after they have
-	// been read.
+	// been read, and may be deleted at any time, in any order: see lane.ReaderConfig.Sparse.
 	holdsTimers() bool
 	// yields reports whether the lane reads nothing for now, so that other lanes can send.
 	yields(local time.Time) bool
@@ -39,7 +39,6 @@ type laneKind interface {
 type source struct {
 	filter string  // the subjects of a lane that is only a part of its stream; empty for a whole stream
 	cursor string  // the subject of the messages that store the lane's cursor, which need no commit; empty for none
-	sparse bool    // messages may be deleted at any time, in any order: see lane.ReaderConfig
 	share  float64 // the lane's share of the instance's memory: see budget
 }
 

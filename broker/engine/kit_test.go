@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -29,10 +30,6 @@ func newTestWorker(t *testing.T, l streams.Spec, now time.Time) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by, err := lease.Static{}.Acquire(t.Context(), func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
 	settings := s.Config()
 	settings.Log = slog.New(slog.DiscardHandler)
 	e := New(Config{
@@ -45,12 +42,23 @@ func newTestWorker(t *testing.T, l streams.Spec, now time.Time) *worker {
 	if l.Kind == streams.Timers {
 		kind = newTimersLane(e.Timers, e.names.TimersCursor())
 	}
-	w := e.newWorker(l, kind, by, by.Cursor(l.Stream))
+	w := e.newWorker(l, kind, permanentLease{}, lease.Cursor{})
 	w.gauge = stats.NewGauge(now)
 	w.clock = newLeaderClock(now)
 	w.recordSample(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})
 	return w
 }
+
+// permanentLease is the lease of an instance that is always active.
+type permanentLease struct{}
+
+func (permanentLease) Cursor(string) lease.Cursor                             { return lease.Cursor{} }
+func (permanentLease) Held() bool                                             { return true }
+func (permanentLease) Resumed() <-chan struct{}                               { return nil }
+func (permanentLease) Done() <-chan struct{}                                  { return nil }
+func (permanentLease) HasSuccessor() bool                                     { return false }
+func (permanentLease) Decline()                                               {}
+func (permanentLease) Release(context.Context, map[string]lease.Cursor) error { return nil }
 
 // recorder is a deliverer that records the messages and never answers.
 type recorder []deliver.Message

@@ -46,7 +46,7 @@ func newTimersLane(s *role.Stream, cursor string) *timersLane {
 }
 
 func (l *timersLane) source() source {
-	return source{cursor: l.cursor, sparse: true, share: freeShare}
+	return source{cursor: l.cursor, share: freeShare}
 }
 
 // parse parses an entry of the timers' stream. If the entry replaces a set in memory, parse calls supersede.

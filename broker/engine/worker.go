@@ -98,7 +98,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
 		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
-		FromCreated: from.Created, Buffer: e.budget.buffer, Log: e.log, Sparse: source.sparse,
+		FromCreated: from.Created, Buffer: e.budget.buffer, Log: e.log, Sparse: kind.holdsTimers(),
 		BatchWindow: readerBatchWindow(l, e.Settings),
 	})
 	w := &worker{
@@ -248,32 +248,32 @@ func (w *worker) takeMail(local time.Time) {
 // decideUntimed decides about the messages that were read while the leader's time was not proven, or the lease was not
 // held. It puts the due messages on the wheel, which orders them.
 func (w *worker) decideUntimed(m moment) {
-	queue := w.flights.untimed
-	w.flights.untimed = nil
-	for i, f := range queue {
-		if !w.lease.Held() {
-			w.flights.untimed = queue[i:]
-			return
-		}
+	w.empty(&w.flights.untimed, func(f *flight) {
 		if attempt := f.nextAttempt(); f.problem == nil && !attempt.After(m.now) {
 			w.flights.hold(f, attempt)
 		} else {
 			w.proceed(f, m)
 		}
-	}
+	})
 }
 
 // decideClosing decides about the messages that wait for the end of a closing pause. The loop calls decideClosing
 // before send, so that these messages are sent before messages that become due later.
 func (w *worker) decideClosing(m moment) {
-	queue := w.flights.closing
-	w.flights.closing = nil
-	for i, f := range queue {
+	w.empty(&w.flights.closing, func(f *flight) { w.proceed(f, m) })
+}
+
+// empty removes the messages from a queue, and calls decide with each, which may queue it again. If the lease is lost,
+// the other messages stay in the queue.
+func (w *worker) empty(queue *[]*flight, decide func(*flight)) {
+	all := *queue
+	*queue = nil
+	for i, f := range all {
 		if !w.lease.Held() {
-			w.flights.closing = append(w.flights.closing, queue[i:]...)
+			*queue = append(*queue, all[i:]...)
 			return
 		}
-		w.proceed(f, m)
+		decide(f)
 	}
 }
 

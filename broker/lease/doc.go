@@ -1,6 +1,5 @@
 // Package lease chooses the active instance of a broker: the one that works all lanes. Only the active instance reads
-// lanes, moves their messages on, and commits. With Member, the instances choose among themselves. Static is for an
-// instance that is alone by configuration.
+// lanes, moves their messages on, and commits. The instances choose among themselves: each has a Member.
 //
 // # Terms
 //

@@ -12,22 +12,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestStatic: Acquire returns a permanent lease immediately.
-func TestStatic(t *testing.T) {
-	lease, err := Static{}.Acquire(context.Background(), func() { t.Error("onStandby was called") })
-	if err != nil || lease.Cursor("L") != (Cursor{}) || !lease.Held() {
-		t.Errorf("got %v, %v; want a lease that is held, with the zero cursor", lease, err)
-	}
-	if err := lease.Release(context.Background(), map[string]Cursor{"L": {Next: 7}}); err != nil {
-		t.Errorf("release: %v", err)
-	}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := (Static{}).Acquire(ended, func() {}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the context's error", err)
-	}
-}
-
 // TestAlone: an instance that is alone is active immediately, and then renews its claim every 2 s.
 func TestAlone(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {

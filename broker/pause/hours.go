@@ -2,7 +2,6 @@ package pause
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,15 +53,11 @@ const minutesOfDay = 24 * 60
 
 // parseTimeOfDay parses a time such as 08:30, or 24:00, into minutes.
 func parseTimeOfDay(s string) (minutes int, err error) {
-	hour, minute, ok := strings.Cut(s, ":")
-	h, hourErr := strconv.Atoi(hour)
-	m, minuteErr := strconv.Atoi(minute)
-	minutes = 60*h + m
-	if !ok || hourErr != nil || minuteErr != nil || len(minute) != 2 || h < 0 || m < 0 || m > 59 ||
-		minutes > minutesOfDay {
-		return 0, fmt.Errorf("%.64q is not a time of the day", s)
+	if s == "24:00" {
+		return minutesOfDay, nil
 	}
-	return minutes, nil
+	t, err := time.Parse("15:04", s)
+	return 60*t.Hour() + t.Minute(), err
 }
 
 func dailyTable(minutes int, zone, days string) (timetable.Table, error) {

@@ -251,11 +251,6 @@ func (l *List) byPattern(pattern string) (Pause, bool) {
 	return Pause{}, false
 }
 
-// nextVersion returns the same list in its next version.
-func (l *List) nextVersion() *List {
-	return &List{Version: l.Version + 1, Pauses: slices.Clone(l.Pauses)}
-}
-
 // Get returns the pause with an id.
 func (l *List) Get(id string) (Pause, bool) {
 	if i := slices.IndexFunc(l.All(), func(p Pause) bool { return p.ID == id }); i >= 0 {

@@ -107,7 +107,7 @@ func (k *Keeper) reseal(ctx context.Context, result readResult) {
 		!k.resealTime.IsZero() && time.Since(k.resealTime) < idleInterval {
 		return
 	}
-	next := list.nextVersion()
+	next := &List{Version: list.Version + 1, Pauses: list.Pauses}
 	switch _, err := k.cfg.Store.Write(ctx, next, result); {
 	case err == nil:
 		k.resealTime = time.Now()

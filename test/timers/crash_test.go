@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -42,7 +41,7 @@ type way struct {
 
 const crashed = "delaytimer.k.orders.x"
 
-func ownsAll(c *broker.Config) { c.Leaser = lease.Static{} }
+func ownsAll(c *broker.Config) { c.Leaser = harness.Static{} }
 
 func fired(c *harness.Client, _ uint64) { c.Fire(crashed, "ghost") }
 

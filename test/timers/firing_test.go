@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -161,7 +160,7 @@ func TestFiringKeptUntilSettled(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, history %s", wait, over, history), func(t *testing.T) {
 					t.Parallel()
 					cfg := harness.TimerConfig(t)
-					cfg.TimerHistory, cfg.Leaser = history, lease.Static{}
+					cfg.TimerHistory, cfg.Leaser = history, harness.Static{}
 					harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 						in := c.Subscribe("orders.>")
 						c.Publish("delaytimer.k.orders.x", "old", "Delay-For", wait.String())
@@ -220,7 +219,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
-		cfg.Leaser = lease.Static{}
+		cfg.Leaser = harness.Static{}
 		harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>")

@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/lease"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -37,7 +36,7 @@ func TestSeriesThroughChangesOfClocks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := harness.TimerConfig(t)
 				if cfg.Leaser = harness.Together; seed%2 == 1 {
-					cfg.Leaser = lease.Static{}
+					cfg.Leaser = harness.Static{}
 				}
 				throughChangesOfClocks(t, dir, cfg, rand.New(rand.NewPCG(seed, 2)))
 			})

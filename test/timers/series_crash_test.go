@@ -45,7 +45,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 	}{
 		"alone":              {every: 10 * time.Minute},
 		"in memory":          {every: 4 * time.Second},
-		"apart":              {every: 10 * time.Minute, leaser: lease.Static{}},
+		"apart":              {every: 10 * time.Minute, leaser: harness.Static{}},
 		"its marker is lost": {every: 10 * time.Minute, lose: true},
 		"cancelled": {every: 10 * time.Minute, over: func(c *harness.Client) {
 			c.PublishIf(c.LastEntry(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
@@ -238,7 +238,7 @@ func TestRoundWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
-		cfg.Leaser = lease.Static{}
+		cfg.Leaser = harness.Static{}
 		harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>")

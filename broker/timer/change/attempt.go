@@ -138,12 +138,7 @@ func (a *Attempt) read(ctx context.Context, rules rules) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
 	defer cancel()
 	entries := a.Timers.Entries()
-	if a.Elected {
-		if _, err := entries.End(ctx, ""); err != nil {
-			return err
-		}
-	}
-	a.State, err = entries.LastEntry(ctx, a.Subject, a.Generation)
+	a.State, err = entries.LastEntry(ctx, a.Subject, a.Generation, a.Elected)
 	generation := a.Generation
 	if a.mayBeStored {
 		generation = a.expected

@@ -79,11 +79,18 @@ func (t *Timers) Entries() Entries { return Entries{electedReader{t.reader()}, t
 // LastEntry reads the last entry of a timer's subject from the leader of the stream. The caller expects a sequence of
 // at least generation. A deposed leader may return no entry, or one with a lower sequence. In these two cases,
 // LastEntry asks for the end of the stream, to find a leader that a majority follows, and reads the last entry again.
-// If that leader has an entry, it was another one that has none: then the error is ErrLeader.
-func (e Entries) LastEntry(ctx context.Context, subject string, generation uint64) (timer.State, error) {
+// If that leader has an entry, it was another one that has none: then the error is ErrLeader. If elected is set,
+// LastEntry begins with the search for such a leader.
+func (e Entries) LastEntry(
+	ctx context.Context, subject string, generation uint64, elected bool,
+) (timer.State, error) {
 	var end End // zero if it was not read
-	in, err := e.Last(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && in.Sequence < generation {
+	var in message.Incoming
+	var err error
+	if !elected {
+		in, err = e.Last(ctx, subject)
+	}
+	if elected || errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && in.Sequence < generation {
 		if end, err = e.End(ctx, subject); err != nil {
 			return timer.State{}, err
 		}

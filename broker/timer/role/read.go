@@ -12,7 +12,7 @@ import (
 // has published over the generation's firing, readState returns the firing or its outcome instead, or an unproven entry
 // in the place of the firing.
 func (s *Stream) readState(ctx context.Context, subject string, generation uint64) (timer.State, error) {
-	last, err := s.entries().LastEntry(ctx, subject, generation)
+	last, err := s.entries().LastEntry(ctx, subject, generation, false)
 	if err == nil && last.Entry.Kind != entry.Fired && last.Entry.Fires(generation) {
 		return s.roundState(ctx, last, subject, generation)
 	}
