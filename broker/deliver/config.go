@@ -22,8 +22,8 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// minWindow and minWindowBytes keep each share large enough for core subscribers. The silence of core subscribers counts
-// as a delivery only after 50 ms, so their group takes at most twenty times its share in a second.
+// minWindow and minWindowBytes keep each share large enough for core subscribers. The silence of core subscribers
+// counts as a delivery only after 50 ms, so their group takes at most twenty times its share in a second.
 const (
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20

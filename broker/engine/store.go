@@ -108,7 +108,8 @@ func (e stored) handle(w *worker, m moment) {
 	if s.kind == arrive {
 		w.countMove(f, m)
 	}
-	if sent.kind == hop && a.Outcome().NotStored() { // the message stays in this lane, and may be overdue from another time on
+	// After a refused hop, the message stays in this lane, and may be overdue from another time on.
+	if sent.kind == hop && a.Outcome().NotStored() {
 		w.setOverdue(f, s)
 	}
 	w.apply(f, s, m)

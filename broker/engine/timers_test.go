@@ -91,7 +91,8 @@ func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
 	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
-	answered(f, storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}).handle(w, w.moment(now))
+	stored := storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}
+	answered(f, stored).handle(w, w.moment(now))
 	if d := w.engine.Deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
 		t.Fatalf("the message was not delivered: %+v", *d)
 	}
@@ -114,7 +115,8 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 	} {
 		w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		w.timers.lane.History = time.Hour
-		for i, answer := range []storeAnswer{{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}, tt.second} {
+		first := storeAnswer{Reply: jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}
+		for i, answer := range []storeAnswer{first, tt.second} {
 			f := lastRound(w, uint64(5+i), now)
 			w.claim(f, moment{now: leader.At(now.Add(3 * time.Hour))})
 			if got := w.engine.Tally.MissedRounds.Load(); got != uint64(i) {

@@ -23,7 +23,7 @@ type History struct {
 // deleted or purged, the history is the same.
 //
 // A deposed leader may report an earlier creation time, or a last sequence below History.Read, until it notices that it
-// was deposed. So at first, such samples give ErrUnsureHistory. They give ErrOtherHistory when such samples have come for
+// was deposed. So at first, such samples give ErrUnsureHistory. They give ErrOtherHistory when they have come for
 // jsapi.QuorumTimeout without a break, and the leader hears from a majority.
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.

@@ -40,8 +40,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "duplicate:true is believed",
-		edits: map[string][]string{"broker/engine/decide_store.go": {"case a.ack.Duplicate:\n\t\treturn step{kind: check}\n",
-			"case a.ack.Duplicate:\n\t\treturn step{kind: arrive}\n"}},
+		edits: map[string][]string{"broker/engine/decide_store.go": {"case a.Ack.Duplicate:\n\t\treturn step{kind: check}\n",
+			"case a.Ack.Duplicate:\n\t\treturn step{kind: arrive}\n"}},
 		fault: idsForged, want: history.Lost,
 	},
 	{
