@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/config"
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams/provision"
 	"delaybroker/test/natstest"
@@ -49,7 +50,7 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 			t.Fatal(err)
 		}
 	}
-	k.Store = New(Config{Conn: k.nc, JetStream: k.js, APIPrefix: "$JS.API", Policy: k.policy, Lane: "1s"})
+	k.Store = New(lane.Scan{Conn: k.nc, JetStream: k.js, APIPrefix: "$JS.API"}, k.policy, "1s")
 	return k
 }
 

@@ -20,36 +20,28 @@ import (
 // backoff is the time before a publish to a busy stream is repeated.
 const backoff = 50 * time.Millisecond
 
-// Config is the configuration of a store.
-type Config struct {
-	Conn      *nats.Conn
-	JetStream jetstream.JetStream
-	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
-	Policy    message.Policy // has the names of the subjects and the allowed targets
-	Lane      string         // name of the shortest retry lane, such as 1s: it gets the resent messages
-}
-
 // Store is the stream of dead letters. It is safe for concurrent use.
 type Store struct {
-	cfg    Config
+	scan   lane.Scan // of the stream of dead letters
+	policy message.Policy
+	retry  string // name of the retry lane that gets the resent messages, such as 1s
 	api    jsapi.Client
-	stream string
 
 	mu    sync.Mutex // guards limit
 	limit int64      // result of laneLimit; zero before the first successful call
 }
 
-// New returns the store of a broker's dead letters. It sends no request.
-func New(cfg Config) *Store {
-	return &Store{
-		cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix, Timeout: jsapi.Timeout},
-		stream: cfg.Policy.Names.DeadStream(),
-	}
+// New returns the store of a broker's dead letters. Scan has the connection, and policy the names of the subjects and
+// the allowed targets. Retry is the name of the shortest retry lane. New sends no request.
+func New(scan lane.Scan, policy message.Policy, retry string) *Store {
+	scan.Stream, scan.Observer = policy.Names.DeadStream(), "dead"
+	api := jsapi.Client{Conn: scan.Conn, API: scan.APIPrefix, Timeout: jsapi.Timeout}
+	return &Store{scan: scan, policy: policy, retry: retry, api: api}
 }
 
 // Now returns the time by the clock of the stream's leader. The timestamps of the letters are by the same clock.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	info, err := s.info(ctx, s.stream)
+	info, err := s.info(ctx, s.scan.Stream)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -70,7 +62,7 @@ type Query struct {
 // the previous batch: see lane.Scan.
 func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
-		info, err := s.info(ctx, s.stream)
+		info, err := s.info(ctx, s.scan.Stream)
 		if err != nil {
 			yield(Letter{}, err)
 			return
@@ -78,24 +70,23 @@ func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 		if info.State.Msgs == 0 {
 			return
 		}
-		scan := lane.Scan{
-			Conn: s.cfg.Conn, JetStream: s.cfg.JetStream, APIPrefix: s.cfg.APIPrefix, Stream: s.stream, Observer: "dead",
-			Filters: q.subjects(s.cfg.Policy.Names), Since: q.minTimestamp(), To: info.State.LastSeq, HeadersOnly: q.HeadersOnly,
-		}
+		scan := s.scan
+		scan.Filters, scan.Since = q.subjects(s.policy.Names), q.minTimestamp()
+		scan.To, scan.HeadersOnly = info.State.LastSeq, q.HeadersOnly
 		if first, last := q.bounds(); last > 0 {
 			scan.From, scan.To = first, min(last, info.State.LastSeq)
 		}
 		var read uint64
 		for m, err := range scan.All(ctx) {
 			if err != nil {
-				yield(Letter{}, fmt.Errorf("read %s: %w", s.stream, err))
+				yield(Letter{}, fmt.Errorf("read %s: %w", s.scan.Stream, err))
 				return
 			}
 			read++
 			if q.Progress != nil {
 				q.Progress(read, read+m.Pending)
 			}
-			if l := newLetter(s.cfg.Policy, s.stream, m, q.HeadersOnly); q.Match(l) && !yield(l, nil) {
+			if l := newLetter(s.policy, s.scan.Stream, m, q.HeadersOnly); q.Match(l) && !yield(l, nil) {
 				return
 			}
 		}
@@ -149,11 +140,11 @@ func (s *Store) laneLimit(ctx context.Context) (int64, error) {
 	if s.limit > 0 {
 		return s.limit, nil
 	}
-	info, err := s.info(ctx, s.cfg.Policy.Names.RetryStream(s.cfg.Lane))
+	info, err := s.info(ctx, s.policy.Names.RetryStream(s.retry))
 	if err != nil {
 		return 0, err
 	}
-	s.limit = s.cfg.Conn.MaxPayload()
+	s.limit = s.scan.Conn.MaxPayload()
 	if size := info.Config.MaxMsgSize; size > 0 {
 		s.limit = min(s.limit, int64(size))
 	}
@@ -165,12 +156,12 @@ func (s *Store) newMessage(l Letter, c Resend, now time.Time) (*nats.Msg, error)
 	if l.Data == nil && l.Size > 0 {
 		return nil, errors.New("bug: resend a letter without its body")
 	}
-	letter, err := l.resentMessage(s.cfg.Policy, c, now)
+	letter, err := l.resentMessage(s.policy, c, now)
 	if err != nil {
 		return nil, err
 	}
 	m := &nats.Msg{
-		Subject: s.cfg.Policy.Names.Retry(s.cfg.Lane, letter.Target), Header: nats.Header(letter.ResentHeader()),
+		Subject: s.policy.Names.Retry(s.retry, letter.Target), Header: nats.Header(letter.ResentHeader()),
 		Data: l.Data,
 	}
 	if c.Edit.Body != nil {
@@ -178,14 +169,14 @@ func (s *Store) newMessage(l Letter, c Resend, now time.Time) (*nats.Msg, error)
 	}
 	// The id ends with its own seal, so no client can have used the id: see the package documentation.
 	id := m.Header.Get("Nats-Msg-Id") + c.Edit.digest()
-	m.Header.Set("Nats-Msg-Id", id+"/"+s.cfg.Policy.Keys.Seal("resent", []byte(id)))
-	s.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data)
+	m.Header.Set("Nats-Msg-Id", id+"/"+s.policy.Keys.Seal("resent", []byte(id)))
+	s.policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data)
 	return m, nil
 }
 
 // checkPresent returns ErrAbsent if the stream's leader no longer has the letter: see the package documentation.
 func (s *Store) checkPresent(ctx context.Context, l Letter) error {
-	m, err := s.api.Message(ctx, s.stream, l.Sequence)
+	m, err := s.api.Message(ctx, s.scan.Stream, l.Sequence)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && !m.Time.Equal(l.At): // the stream was created again
 		return ErrAbsent
@@ -198,7 +189,7 @@ func (s *Store) checkPresent(ctx context.Context, l Letter) error {
 // store publishes a message to the lane, and returns nil only if an answer proves that the lane has stored the message,
 // now or in an earlier resend. DelayID is the Delay-Id of the message.
 func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
-	stream := s.cfg.Policy.Names.RetryStream(s.cfg.Lane)
+	stream := s.policy.Names.RetryStream(s.retry)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	for {
@@ -243,7 +234,7 @@ func (s *Store) storedID(ctx context.Context, stream string, sequence uint64) (s
 	}
 	in := m.Incoming(stream)
 	id := message.ClaimOf(in.Header).ID
-	if !in.Undecodable && id != "" && s.cfg.Policy.Keys.Doubt(in) == nil {
+	if !in.Undecodable && id != "" && s.policy.Keys.Doubt(in) == nil {
 		return id, nil
 	}
 	return "not written by a broker", nil
@@ -251,7 +242,7 @@ func (s *Store) storedID(ctx context.Context, stream string, sequence uint64) (s
 
 // Remove deletes one letter permanently. It returns ErrAbsent if the letter is already gone.
 func (s *Store) Remove(ctx context.Context, l Letter) error {
-	err := s.api.Delete(ctx, s.stream, l.Sequence)
+	err := s.api.Delete(ctx, s.scan.Stream, l.Sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return ErrAbsent
 	}
@@ -261,7 +252,7 @@ func (s *Store) Remove(ctx context.Context, l Letter) error {
 func (s *Store) info(ctx context.Context, name string) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	stream, err := s.cfg.JetStream.Stream(ctx, name)
+	stream, err := s.scan.JetStream.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, fmt.Errorf("%w: %s", errNoStream, name)

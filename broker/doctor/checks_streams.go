@@ -35,7 +35,7 @@ func checkStreams(f Facts) []Finding {
 			"%d of %d are missing: %s", len(missing), len(f.want), text.ShortList(missing)), "JetStream")...)
 	}
 	findings = append(findings, f.checkSchedules()...)
-	for _, s := range streams.FindStranded(f.prefix, f.Infos) {
+	for _, s := range streams.FindStranded(f.names.Prefix(), f.Infos) {
 		findings = append(findings, finding(Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
 			"%s", s)...)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker/config"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/streams/provision"
@@ -134,7 +135,7 @@ func embeddedDurability() Facts {
 func operatorBeside(brokers ...stats.InstanceStatus) Facts {
 	nothing := permissions{Publish: &rules{Deny: []string{"$JS.API.STREAM.>"}}}
 	return Facts{
-		apiPrefix: ownAPI, prefix: "delay", name: "operator", user: &userInfo{User: "operator", Permissions: nothing},
+		apiPrefix: ownAPI, names: names("delay"), name: "operator", user: &userInfo{User: "operator", Permissions: nothing},
 		want:      []streams.Spec{{Stream: "DELAY_1s", Kind: streams.Level, Name: "1s"}},
 		instances: inspect.Instances{ProvenAnswers: brokers},
 	}
@@ -177,7 +178,7 @@ var checkCases = []struct {
 	{"no broker answers", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
 
 	{"an operator without a name", checkRights,
-		Facts{apiPrefix: ownAPI, prefix: "delay", user: new(userInfo)}, Fine,
+		Facts{apiPrefix: ownAPI, names: names("delay"), user: new(userInfo)}, Fine,
 		"this user may purge no lane, unlike a broker, and no broker reports its user; the user may use all commands"},
 	{"an operator beside a broker that does not report its user", checkRights,
 		operatorBeside(stats.InstanceStatus{Instance: "a"}),
@@ -289,4 +290,9 @@ func TestEmbeddedStoreAdvice(t *testing.T) {
 	if got := checkStorage(f)[0].Advice; !strings.Contains(got, "max_file_store") {
 		t.Errorf("got %q, want advice about max_file_store", got)
 	}
+}
+
+func names(prefix string) message.Names {
+	n, _ := message.NewNames(prefix)
+	return n
 }

@@ -70,7 +70,7 @@ type Facts struct {
 	clustered  bool
 	version    string
 	apiPrefix  string
-	prefix     string // prefix of the broker's subjects
+	names      message.Names // of the broker's subjects
 	inbox      string
 	name       string    // name of the user; empty for a user without a name, such as a token
 	user       *userInfo // nil if the server does not report the user
@@ -109,7 +109,7 @@ func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links 
 	f := Facts{
 		Config: i.Config(), Host: host, want: i.Wanted(),
 		server: link.ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
-		clustered: i.Clustered(), apiPrefix: i.APIPrefix(), prefix: i.names.Prefix(), inbox: link.Inbox(i.Conn),
+		clustered: i.Clustered(), apiPrefix: i.APIPrefix(), names: i.names, inbox: link.Inbox(i.Conn),
 		name: link.UserOf(i.Conn),
 	}
 	f.user = askUser(ctx, i.Session) // without an answer, only refusals show the user's permissions

@@ -109,7 +109,7 @@ func TestNoTrial(t *testing.T) {
 // TestSkippedHidesNothing: a skipped check suppresses no finding of another check.
 func TestSkippedHidesNothing(t *testing.T) {
 	f := viewWith(lateLane())
-	f.prefix, f.refused = "delay", []string{"Publish to $JS.API.STREAM.LIST"}
+	f.names, f.refused = names("delay"), []string{"Publish to $JS.API.STREAM.LIST"}
 	f.Found, f.Infos = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
 	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
 	late := func(findings []Finding) bool {

@@ -56,38 +56,38 @@ type grant struct {
 
 // grants returns the permissions to publish that these links of the broker need, except the permissions for targets.
 // The files in test/permissions grant them.
-func (f Facts) grants(names message.Names, links ...string) []grant {
+func (f Facts) grants(links ...string) []grant {
 	var lanes, purged, allStreams, hops, dead, ownersStream, owners, timers []string
 	for _, s := range f.want {
 		allStreams = append(allStreams, s.Stream)
 		switch s.Kind {
 		case streams.Owners:
 			ownersStream = append(ownersStream, s.Stream)
-			owners = append(owners, names.OwnersClaim(), names.OwnersCalls()+"x")
+			owners = append(owners, f.names.OwnersClaim(), f.names.OwnersCalls()+"x")
 			continue
 		case streams.Level:
-			hops = append(hops, names.Hop(s.Name, "x"))
+			hops = append(hops, f.names.Hop(s.Name, "x"))
 		case streams.Retry:
-			hops = append(hops, names.Retry(s.Name, "x"))
+			hops = append(hops, f.names.Retry(s.Name, "x"))
 		case streams.Journal:
-			hops = append(hops, names.JournalSubject())
+			hops = append(hops, f.names.JournalSubject())
 			continue
 		case streams.Paused:
-			hops = append(hops, names.PausedMessage("x", "x"))
+			hops = append(hops, f.names.PausedMessage("x", "x"))
 		case streams.Timers:
-			timers = append(timers, names.Timer("x", "x"))
-			hops = append(hops, names.TimersCursor())
+			timers = append(timers, f.names.Timer("x", "x"))
+			hops = append(hops, f.names.TimersCursor())
 			lanes = append(lanes, s.Stream)
 			continue
 		case streams.Dead:
-			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
+			dead = append(dead, f.names.Dead(message.Undelivered, "x"), f.names.Dead(message.BadTarget, ""))
 			continue
 		}
 		lanes, purged = append(lanes, s.Stream), append(purged, s.Stream)
 	}
 	list := f.apiPrefix + ".STREAM.LIST"
 	grants := []grant{
-		{"control", list, []string{list}}, {"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
+		{"control", list, []string{list}}, {"write", f.names.SysFilter(), hops}, {"write", f.names.DeadFilter(), dead},
 	}
 	// add adds a grant for an operation of the JetStream API on each of the streams. Suffix follows the stream's name in
 	// the subject. A * in suffix stands for the name of a consumer.
@@ -109,7 +109,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	add("read", "CONSUMER.DELETE", ".*", lanes)
 	add("read", "CONSUMER.MSG.NEXT", ".*", lanes)
 	if len(timers) > 0 {
-		grants = append(grants, grant{"write", names.TimerFilter(), timers})
+		grants = append(grants, grant{"write", f.names.TimerFilter(), timers})
 	}
 	for _, subject := range owners {
 		grants = append(grants, grant{"control", subject, []string{subject}})
@@ -135,21 +135,21 @@ func (f Facts) differs(stream string) bool {
 }
 
 // refusedCommands returns the operators' commands for which the user lacks publish permissions.
-func (f Facts) refusedCommands(names message.Names) []string {
+func (f Facts) refusedCommands() []string {
 	var commands []string
-	dead := f.apiPrefix + ".STREAM.MSG.DELETE." + names.DeadStream()
+	dead := f.apiPrefix + ".STREAM.MSG.DELETE." + f.names.DeadStream()
 	for _, c := range []struct {
 		commands string
 		subjects []string
 	}{
 		{"where, pending, retrying, ahead and journal", []string{
-			f.apiPrefix + ".CONSUMER.CREATE." + names.DeadStream() + ".x",
-			f.apiPrefix + ".CONSUMER.MSG.NEXT." + names.DeadStream() + ".x",
+			f.apiPrefix + ".CONSUMER.CREATE." + f.names.DeadStream() + ".x",
+			f.apiPrefix + ".CONSUMER.MSG.NEXT." + f.names.DeadStream() + ".x",
 		}},
-		{"timers and schedules", []string{names.Timer("x", "x")}},
+		{"timers and schedules", []string{f.names.Timer("x", "x")}},
 		{"dead rm", []string{dead}},
-		{"dead resend", []string{dead, names.Retry(inspect.ShortestRetry(f.want), "x")}},
-		{"pause and resume", []string{names.PausesRecord()}},
+		{"dead resend", []string{dead, f.names.Retry(inspect.ShortestRetry(f.want), "x")}},
+		{"pause and resume", []string{f.names.PausesRecord()}},
 	} {
 		if slices.ContainsFunc(c.subjects, func(s string) bool { return !f.user.Permissions.Publish.allows(s) }) {
 			commands = append(commands, c.commands)
@@ -159,8 +159,8 @@ func (f Facts) refusedCommands(names message.Names) []string {
 }
 
 // refusedCalls returns the permission that the user lacks for calls between instances.
-func (f Facts) refusedCalls(names message.Names) []string {
-	calls := names.OwnersCalls() + "*"
+func (f Facts) refusedCalls() []string {
+	calls := f.names.OwnersCalls() + "*"
 	if f.user.Permissions.Subscribe.allows(calls) {
 		return nil
 	}
@@ -169,14 +169,15 @@ func (f Facts) refusedCalls(names message.Names) []string {
 
 // refusedAnswers returns the permissions that the user lacks for answers to operators, and to requests about timers and
 // schedules. A broker works without them.
-func (f Facts) refusedAnswers(names message.Names) []string {
+func (f Facts) refusedAnswers() []string {
 	var refusals []string
-	if !f.user.Permissions.Publish.allows(names.StatusAnswers() + "x") {
-		refusals = append(refusals, "Publish to "+names.StatusFilter())
+	if !f.user.Permissions.Publish.allows(f.names.StatusAnswers() + "x") {
+		refusals = append(refusals, "Publish to "+f.names.StatusFilter())
 	}
-	calls := []string{names.StatusCall()}
+	calls := []string{f.names.StatusCall()}
 	if _, ok := streams.SpecOfKind(f.want, streams.Timers); ok {
-		calls = append(calls, names.TimerCall("get")+"x.x", names.TimersCall(), names.CancelAllCall(), names.ShiftCall())
+		calls = append(calls, f.names.TimerCall("get")+"x.x", f.names.TimersCall(), f.names.CancelAllCall(),
+			f.names.ShiftCall())
 	}
 	calls = append(calls, f.Config.Schedules.Subjects()...)
 	for _, subject := range calls {

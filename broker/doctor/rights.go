@@ -6,37 +6,35 @@ import (
 	"slices"
 	"strings"
 
-	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 )
 
 func checkRights(f Facts) []Finding {
-	names, err := message.NewNames(f.prefix)
-	if f.ConnectErr != nil || err != nil {
+	if f.ConnectErr != nil || f.names.Prefix() == "" {
 		return nil
 	}
 	links := []string{"control", "read", "write", "deliver"}
 	for _, l := range f.linkUsers { // doctor uses another user than these links
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
-	grants := f.grants(names, links...)
+	grants := f.grants(links...)
 	users := usersOf(f.instances.ProvenAnswers)
 	switch {
 	case f.isOtherUser(users):
-		return append(f.checkOtherUser(names, "differs from the running brokers' user ("+text.ShortList(users)+")"),
+		return append(f.checkOtherUser("differs from the running brokers' user ("+text.ShortList(users)+")"),
 			f.checkInstances()...)
 	case len(users) == 0 && f.isOperator(grants):
-		return f.checkOtherUser(names, "may purge no lane, unlike a broker, and no broker reports its user")
+		return f.checkOtherUser("may purge no lane, unlike a broker, and no broker reports its user")
 	}
-	refusals, skipped := f.splitRefusals(names, grants)
+	refusals, skipped := f.splitRefusals(grants)
 	var unanswerable []string
 	if f.user != nil {
 		refusals = append(refusals, f.user.Permissions.missingRights(grants, f.inbox)...)
 		if slices.Contains(links, "control") {
-			refusals = append(refusals, f.refusedCalls(names)...)
-			unanswerable = f.refusedAnswers(names)
+			refusals = append(refusals, f.refusedCalls()...)
+			unanswerable = f.refusedAnswers()
 		}
 	}
 	slices.Sort(refusals)
@@ -60,15 +58,15 @@ func checkRights(f Facts) []Finding {
 			"the broker lacks permissions to answer requests: %s", text.ShortList(unanswerable))...)
 	}
 	if len(f.want) > 0 && f.user != nil && len(refusals) == 0 && slices.Contains(links, "control") &&
-		!f.user.Permissions.Publish.allows(names.PausesRecord()) {
+		!f.user.Permissions.Publish.allows(f.names.PausesRecord()) {
 		findings = append(findings, finding(Warn, "grant the broker's user this subject, for pause and resume",
-			"the broker lacks the permission to store the list of pauses: Publish to %s", names.PausesRecord())...)
+			"the broker lacks the permission to store the list of pauses: Publish to %s", f.names.PausesRecord())...)
 	}
 	if f.user != nil && len(refusals) == 0 && slices.Contains(links, "read") {
 		findings = append(findings, f.checkReadAhead(f.user.Permissions, "the broker's user")...)
 	}
 	for _, l := range f.linkUsers {
-		findings = append(findings, f.checkLinkRights(names, l)...)
+		findings = append(findings, f.checkLinkRights(l)...)
 	}
 	if len(refusals) == 0 {
 		findings = append(findings, f.checkInstances()...)
@@ -125,11 +123,11 @@ func (f Facts) checkInstances() []Finding {
 
 // checkOtherUser checks the permissions of an operator's user for the operator's commands. Such a user should not have
 // the broker's permissions.
-func (f Facts) checkOtherUser(names message.Names, reason string) []Finding {
+func (f Facts) checkOtherUser(reason string) []Finding {
 	commands := "the user may use all commands"
 	if f.user == nil {
 		commands = "the server does not report the user's permissions"
-	} else if refusals := f.refusedCommands(names); len(refusals) > 0 {
+	} else if refusals := f.refusedCommands(); len(refusals) > 0 {
 		commands = "the user may not use " + strings.Join(refusals, ", ")
 	}
 	findings := finding(Fine, "", "%s %s; %s",
@@ -159,17 +157,17 @@ func (f Facts) checkReadAhead(p permissions, user string) []Finding {
 }
 
 // splitRefusals separates the refusals that affect the broker from the subjects of requests that only doctor sends.
-func (f Facts) splitRefusals(names message.Names, grants []grant) (refusals, skipped []string) {
+func (f Facts) splitRefusals(grants []grant) (refusals, skipped []string) {
 	for _, r := range f.refused {
 		subject, isPublish := strings.CutPrefix(r, "Publish to ")
 		if strings.HasPrefix(subject, f.inbox+".") { // a refusal of the trial
 			subject = f.inbox + ".>"
 		}
-		if strings.HasPrefix(r, "Subscription to "+names.StatusAnswers()) { // a refusal of the request to the instances
-			subject, isPublish = names.StatusFilter(), true
+		if strings.HasPrefix(r, "Subscription to "+f.names.StatusAnswers()) { // a refusal of the request to the instances
+			subject, isPublish = f.names.StatusFilter(), true
 		}
 		ofBroker := func(g grant) bool { return slices.Contains(g.subjects, subject) }
-		if isPublish && (subject == names.StatusCall() || !slices.ContainsFunc(grants, ofBroker)) {
+		if isPublish && (subject == f.names.StatusCall() || !slices.ContainsFunc(grants, ofBroker)) {
 			skipped = append(skipped, subject)
 		} else {
 			refusals = append(refusals, r)
@@ -180,7 +178,7 @@ func (f Facts) splitRefusals(names message.Names, grants []grant) (refusals, ski
 
 // checkLinkRights checks the permissions of a link's user, as the server reports them. Doctor sends no request as this
 // user to test a permission.
-func (f Facts) checkLinkRights(names message.Names, l linkUser) []Finding {
+func (f Facts) checkLinkRights(l linkUser) []Finding {
 	switch {
 	case l.err != nil:
 		return nil
@@ -188,7 +186,7 @@ func (f Facts) checkLinkRights(names message.Names, l linkUser) []Finding {
 		return finding(Skipped, "grant its user $SYS.REQ.USER.INFO to check them",
 			"the permissions of the %s connection are unknown", l.link)
 	}
-	if refusals := l.user.Permissions.missingRights(f.grants(names, l.link), l.inbox); len(refusals) > 0 {
+	if refusals := l.user.Permissions.missingRights(f.grants(l.link), l.inbox); len(refusals) > 0 {
 		return finding(Critical, "grant the user of "+l.setting+" these subjects",
 			"the user of the %s connection lacks: %s", l.link, text.ShortList(refusals))
 	}

@@ -21,13 +21,14 @@ type Inspector struct {
 	streams provision.Streams
 }
 
-// Open returns an Inspector that owns the connection: Close closes it. Open checks cfg and sends no request.
-func Open(conn *nats.Conn, cfg config.Config) (*Inspector, error) {
-	i := &Inspector{cfg: cfg}
+// Open returns an Inspector that owns the connection: Close closes it. If Open fails, it closes the connection itself.
+// Open checks cfg and sends no request.
+func Open(conn *nats.Conn, cfg config.Config) (i *Inspector, err error) {
+	i = &Inspector{cfg: cfg}
 	if err := i.configure(); err != nil {
+		conn.Close()
 		return nil, err
 	}
-	var err error
 	i.Session, err = NewSession(conn, i.streams.APIPrefix())
 	return i, err
 }

@@ -19,15 +19,11 @@ type Letters struct {
 
 // Letters opens the dead letters. It reads the brokers' secrets from the streams' metadata, to check the seals of the
 // letters, and requests the server's time.
-func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
+func (i *Inspector) Letters(ctx context.Context) (l *Letters, err error) {
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, err
 	}
-	l := &Letters{Store: deadletter.New(deadletter.Config{
-		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(),
-		Lane: ShortestRetry(i.Wanted()), // a resent letter passes through this retry lane
-	})}
-	var err error
+	l = &Letters{Store: deadletter.New(i.scan(), i.Policy(), ShortestRetry(i.Wanted()))}
 	if l.Opened, err = l.Now(ctx); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,6 @@ func (a *app) withSession(
 	}
 	s, err := inspect.NewSession(nc, c.APIPrefix)
 	if err != nil {
-		nc.Close()
 		return err
 	}
 	defer s.Close()
@@ -107,11 +106,7 @@ func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect
 	if err != nil {
 		return nil, err
 	}
-	i, err := inspect.Open(nc, cfg.Broker)
-	if err != nil {
-		nc.Close()
-	}
-	return i, err
+	return inspect.Open(nc, cfg.Broker)
 }
 
 // warnUnknownSettings prints warnings about probably misspelt settings.

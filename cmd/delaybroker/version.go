@@ -26,27 +26,18 @@ func readBuild() build {
 		return b
 	}
 	b.version, b.goVersion = cmp.Or(linkedVersion, info.Main.Version), info.GoVersion
-	var changes string
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			b.revision = s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changes = "+changes"
-		}
+	values := make(map[string]string)
+	for _, setting := range info.Settings {
+		values[setting.Key] = setting.Value
 	}
-	if b.revision != "" {
-		b.revision += changes
+	for _, module := range info.Deps {
+		values[module.Path] = module.Version
+	}
+	if b.revision = values["vcs.revision"]; b.revision != "" && values["vcs.modified"] == "true" {
+		b.revision += "+changes"
 	}
 	b.revision = cmp.Or(linkedRevision, b.revision)
-	for _, module := range info.Deps {
-		switch module.Path {
-		case "github.com/nats-io/nats-server/v2":
-			b.natsServer = module.Version
-		case "github.com/nats-io/nats.go":
-			b.natsGo = module.Version
-		}
-	}
+	b.natsServer, b.natsGo = values["github.com/nats-io/nats-server/v2"], values["github.com/nats-io/nats.go"]
 	return b
 }
 

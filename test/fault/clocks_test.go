@@ -141,8 +141,8 @@ var skew = func() (seconds int64) {
 	natstest.NoError(t, err)
 	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "nats-server")
 	natstest.NoError(t, os.WriteFile(file, list, 0o644))
-	out, err := exec.Command("go", "build", "-overlay", file, "-o", binary, "github.com/nats-io/nats-server/v2").CombinedOutput()
-	if err != nil {
+	build := exec.Command("go", "build", "-overlay", file, "-o", binary, "github.com/nats-io/nats-server/v2")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build nats-server: %v: %s", err, out)
 	}
 	return binary

@@ -7,6 +7,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/lane"
 	"delaybroker/broker/pause"
 	"delaybroker/test/natstest"
 )
@@ -60,8 +61,7 @@ func MustMessageRef(t *testing.T, id string) inspect.MessageRef {
 // LetterStore returns the store of dead letters, with the connection of the client.
 func (c *Client) LetterStore() *deadletter.Store {
 	c.T.Helper()
-	return deadletter.New(deadletter.Config{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API",
-		Policy: c.Policy("delay"), Lane: "1s"})
+	return deadletter.New(lane.Scan{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API"}, c.Policy("delay"), "1s")
 }
 
 func (c *Client) Letters(box *deadletter.Store) []deadletter.Letter {

@@ -42,10 +42,6 @@ func (p Process) opener(dialer links.Dialer, purpose string) func(context.Contex
 		if err != nil {
 			return nil, fmt.Errorf("connect to NATS for the %s: %w", purpose, err)
 		}
-		i, err := inspect.Open(nc, c)
-		if err != nil {
-			nc.Close()
-		}
-		return i, err
+		return inspect.Open(nc, c)
 	}
 }
