@@ -46,8 +46,9 @@ type Session struct {
 	failRequest  context.CancelCauseFunc // ends the open request; nil if no request is open
 }
 
-// NewSession takes over the connection: it sets the error handler, and Close closes the connection. If NewSession fails,
-// it closes the connection itself. APIPrefix is the prefix of the JetStream API, "$JS.API" for the user's own account.
+// NewSession takes over the connection: it sets the error handler, and Close closes the connection. If NewSession
+// fails, it closes the connection itself. APIPrefix is the prefix of the JetStream API, "$JS.API" for the user's own
+// account.
 func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	js, err := jetstream.NewWithAPIPrefix(conn, apiPrefix)
 	if err != nil {
