@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer/role"
 	"delaybroker/levels"
+	"delaybroker/test/harness/static"
 )
 
 // newTestWorker returns the worker of a lane as a broker creates it, but without connections. The test acts as the
@@ -42,23 +42,12 @@ func newTestWorker(t *testing.T, l streams.Spec, now time.Time) *worker {
 	if l.Kind == streams.Timers {
 		kind = newTimersLane(e.Timers, e.names.TimersCursor())
 	}
-	w := e.newWorker(l, kind, permanentLease{}, lease.Cursor{})
+	w := e.newWorker(l, kind, static.Lease{}, lease.Cursor{})
 	w.gauge = stats.NewGauge(now)
 	w.clock = newLeaderClock(now)
 	w.recordSample(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})
 	return w
 }
-
-// permanentLease is the lease of an instance that is always active.
-type permanentLease struct{}
-
-func (permanentLease) Cursor(string) lease.Cursor                             { return lease.Cursor{} }
-func (permanentLease) Held() bool                                             { return true }
-func (permanentLease) Resumed() <-chan struct{}                               { return nil }
-func (permanentLease) Done() <-chan struct{}                                  { return nil }
-func (permanentLease) HasSuccessor() bool                                     { return false }
-func (permanentLease) Decline()                                               {}
-func (permanentLease) Release(context.Context, map[string]lease.Cursor) error { return nil }
 
 // recorder is a deliverer that records the messages and never answers.
 type recorder []deliver.Message

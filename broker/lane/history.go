@@ -36,12 +36,13 @@ type Judge struct {
 // by its sequence from the stream's leader.
 func (j *Judge) Compare(ctx context.Context, known History, sample Sample,
 	get func(context.Context, uint64) (jsapi.Message, error)) error {
-	if !sample.Created.After(known.Created) && (sample.Created.Before(known.Created) || sample.LastSeq < known.Read) {
+	sameStream := sample.Created.Equal(known.Created)
+	if sample.Created.Before(known.Created) || sameStream && sample.LastSeq < known.Read {
 		return j.judgeOlder(sample)
 	}
 	j.olderSince = time.Time{}
 	switch {
-	case sample.Created.After(known.Created):
+	case !sameStream:
 		return ErrOtherHistory
 	case known.Read == 0, known.Read < sample.FirstSeq:
 		return nil

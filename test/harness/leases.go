@@ -9,6 +9,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/lease"
+	"delaybroker/test/harness/static"
 )
 
 // Together is a Leaser for a configuration. It makes the instances of a test choose the active one, as real instances
@@ -17,38 +18,11 @@ var Together lease.Leaser = together{}
 
 type together struct{ lease.Leaser }
 
-// Static is a Leaser that makes its instance active permanently. No other instance may run beside it.
-type Static struct{}
-
-// Run waits for the end of ctx.
-func (Static) Run(ctx context.Context) { <-ctx.Done() }
-
-// Acquire returns immediately.
-func (Static) Acquire(ctx context.Context, _ func()) (lease.Lease, error) {
-	return permanentLease{}, ctx.Err()
-}
-
-// Active returns "": the instance communicates with no other.
-func (Static) Active() string { return "" }
-
-// Probe does nothing.
-func (Static) Probe() {}
-
-type permanentLease struct{}
-
-func (permanentLease) Cursor(string) lease.Cursor                             { return lease.Cursor{} }
-func (permanentLease) Held() bool                                             { return true }
-func (permanentLease) Resumed() <-chan struct{}                               { return nil }
-func (permanentLease) Done() <-chan struct{}                                  { return nil }
-func (permanentLease) HasSuccessor() bool                                     { return false }
-func (permanentLease) Decline()                                               {}
-func (permanentLease) Release(context.Context, map[string]lease.Cursor) error { return nil }
-
 // leaserOf returns the leaser with which a broker starts.
 func leaserOf(l lease.Leaser) lease.Leaser {
 	switch l {
 	case nil:
-		return Static{}
+		return static.Leaser{}
 	case Together:
 		return nil
 	}
@@ -100,7 +74,7 @@ func CheckActive(t testing.TB, want int, all ...*Instance) {
 
 // UncertainLeaser is a leaser that makes its instance active. A test can put the lease in doubt.
 type UncertainLeaser struct {
-	Static
+	static.Leaser
 	Valid  atomic.Bool          // false: the lease is in doubt
 	Leases chan *UncertainLease // receives each acquired lease
 }
@@ -115,7 +89,7 @@ func NewUncertainLeaser() *UncertainLeaser {
 // UncertainLease is the lease of an UncertainLeaser. The test sends on Resume after it has set Valid, closes Lost to
 // end the lease, and receives the cursors of the release from Released.
 type UncertainLease struct {
-	permanentLease
+	static.Lease
 	leaser   *UncertainLeaser
 	Resume   chan struct{}
 	Lost     chan struct{}
@@ -146,7 +120,7 @@ func (l *UncertainLease) Release(_ context.Context, at map[string]lease.Cursor) 
 
 // ProbeCounter is a leaser that counts the calls of Probe, with which the broker requests a check of the claim.
 type ProbeCounter struct {
-	Static
+	static.Leaser
 	Probes atomic.Int64
 }
 

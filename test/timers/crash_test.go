@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
+	"delaybroker/test/harness/static"
 	"delaybroker/test/natstest"
 )
 
@@ -41,7 +42,7 @@ type way struct {
 
 const crashed = "delaytimer.k.orders.x"
 
-func ownsAll(c *broker.Config) { c.Leaser = harness.Static{} }
+func ownsAll(c *broker.Config) { c.Leaser = static.Leaser{} }
 
 func fired(c *harness.Client, _ uint64) { c.Fire(crashed, "ghost") }
 

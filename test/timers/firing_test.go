@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
+	"delaybroker/test/harness/static"
 	"delaybroker/test/natstest"
 )
 
@@ -160,7 +161,7 @@ func TestFiringKeptUntilSettled(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, history %s", wait, over, history), func(t *testing.T) {
 					t.Parallel()
 					cfg := harness.TimerConfig(t)
-					cfg.TimerHistory, cfg.Leaser = history, harness.Static{}
+					cfg.TimerHistory, cfg.Leaser = history, static.Leaser{}
 					harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 						in := c.Subscribe("orders.>")
 						c.Publish("delaytimer.k.orders.x", "old", "Delay-For", wait.String())
@@ -219,7 +220,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
-		cfg.Leaser = harness.Static{}
+		cfg.Leaser = static.Leaser{}
 		harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>")

@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/test/harness"
+	"delaybroker/test/harness/static"
 	"delaybroker/test/natstest"
 )
 
@@ -36,7 +37,7 @@ func TestSeriesThroughChangesOfClocks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := harness.TimerConfig(t)
 				if cfg.Leaser = harness.Together; seed%2 == 1 {
-					cfg.Leaser = harness.Static{}
+					cfg.Leaser = static.Leaser{}
 				}
 				throughChangesOfClocks(t, dir, cfg, rand.New(rand.NewPCG(seed, 2)))
 			})

@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/timer/entry"
 	"delaybroker/levels"
 	"delaybroker/test/harness"
+	"delaybroker/test/harness/static"
 	"delaybroker/test/natstest"
 )
 
@@ -45,7 +46,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 	}{
 		"alone":              {every: 10 * time.Minute},
 		"in memory":          {every: 4 * time.Second},
-		"apart":              {every: 10 * time.Minute, leaser: harness.Static{}},
+		"apart":              {every: 10 * time.Minute, leaser: static.Leaser{}},
 		"its marker is lost": {every: 10 * time.Minute, lose: true},
 		"cancelled": {every: 10 * time.Minute, over: func(c *harness.Client) {
 			c.PublishIf(c.LastEntry(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
@@ -238,7 +239,7 @@ func TestRoundWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
-		cfg.Leaser = harness.Static{}
+		cfg.Leaser = static.Leaser{}
 		harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>")
