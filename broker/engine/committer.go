@@ -43,6 +43,9 @@ const (
 	// for example because the process was suspended, the stream may have been replaced after the sample, and the purge
 	// would remove messages of the new stream.
 	confirmedFor = time.Second
+	// maxConfirmations is the maximum number of samples that one commit takes. The final commit of a lane has no other
+	// try.
+	maxConfirmations = 3
 	// maxRemovals is the maximum number of concurrent deletes of the final commit before a lane is released, and of
 	// concurrent requests that remove the entries of settled timers.
 	maxRemovals = 32
@@ -239,24 +242,13 @@ func (c *committer) urgent(cursor *lane.Cursor) int {
 // stream: in a stream that was replaced since the lane was read, it would remove messages that have not arrived.
 func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	a := commitAnswer{commit: todo}
-	if a.sample, a.err = c.sample(ctx, c.stream); a.err != nil {
-		return a
-	}
-	start := time.Now()
-	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
-		return c.api.Message(ctx, c.stream, sequence)
-	}
-	if a.err = todo.judge.Compare(ctx, todo.history, a.sample, message); a.err != nil {
-		return a
-	}
-	if elapsed(a.sample.Received, time.Now()) > confirmedFor {
-		a.err = lane.ErrUnsureHistory
+	if a.sample, a.err = c.confirm(ctx, todo); a.err != nil {
 		return a
 	}
 	if a.err = c.kind.commit(ctx, c, todo); a.err != nil {
 		return a
 	}
-	a.took = time.Since(start)
+	a.took = time.Since(a.sample.Received)
 	for _, p := range todo.purges {
 		if a.err = c.api.PurgeBelow(ctx, c.stream, p.Subject, p.Below); a.err != nil {
 			a.err = fmt.Errorf("remove messages that have arrived: %w", a.err)
@@ -265,6 +257,27 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	}
 	a.err = c.removeAll(ctx, todo)
 	return a
+}
+
+// confirm returns a sample that confirms the history of the stream and is at most confirmedFor old. It tries again while
+// the server, or a busy machine, answers too slowly for that.
+func (c *committer) confirm(ctx context.Context, todo commit) (lane.Sample, error) {
+	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
+		return c.api.Message(ctx, c.stream, sequence)
+	}
+	for range maxConfirmations {
+		sample, err := c.sample(ctx, c.stream)
+		if err != nil {
+			return sample, err
+		}
+		if err := todo.judge.Compare(ctx, todo.history, sample, message); err != nil {
+			return sample, err
+		}
+		if elapsed(sample.Received, time.Now()) <= confirmedFor {
+			return sample, nil
+		}
+	}
+	return lane.Sample{}, errSlowConfirmation
 }
 
 // elapsed returns the time between two local times, by the monotonic clock or by the wall clock, whichever is longer.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -250,6 +251,37 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	todo.upTo = 100
 	if c.finish(commitAnswer{commit: todo}, r, local) || c.committed != 0 {
 		t.Errorf("committed up to %d by an answer of another epoch", c.committed)
+	}
+}
+
+// TestSlowConfirmation: a commit relies on no sample that is older than confirmedFor, for example because the process was
+// suspended. It takes another sample, because the final commit of a lane is not repeated.
+func TestSlowConfirmation(t *testing.T) {
+	for _, c := range []struct {
+		delays []time.Duration // between the receipt of each sample and its use
+		want   error
+	}{
+		{delays: []time.Duration{confirmedFor}},
+		{delays: []time.Duration{confirmedFor + 1, time.Minute, confirmedFor}},
+		{delays: []time.Duration{confirmedFor + 1, confirmedFor + 1, confirmedFor + 1}, want: errSlowConfirmation},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			delays := c.delays
+			sample := func(context.Context, string) (lane.Sample, error) {
+				s := lane.Sample{Received: time.Now()}
+				time.Sleep(delays[0])
+				delays = delays[1:]
+				return s, nil
+			}
+			committer := newCommitter("LANE", plainLane{}, jsapi.Client{}, sample)
+			got, err := committer.confirm(t.Context(), commit{judge: new(lane.Judge)})
+			if !errors.Is(err, c.want) || len(delays) > 0 {
+				t.Errorf("delays %v: %v with %d samples not taken, want %v", c.delays, err, len(delays), c.want)
+			}
+			if err == nil && time.Since(got.Received) > confirmedFor {
+				t.Errorf("delays %v: a sample of %s ago counts", c.delays, time.Since(got.Received))
+			}
+		})
 	}
 }
 
