@@ -2,8 +2,11 @@ package pauses
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -29,6 +32,13 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 		}
 	}
 	verb("pause", "orders.>")
+	// On a busy machine, DELAY_PAUSED may not answer for a second. The messages that are due then wait in a retry lane,
+	// and lose their place.
+	var retried sync.Map // by the id of the message
+	_, err := s.Connect().Subscribe("delaysys.retry.>", func(m *nats.Msg) {
+		retried.Store(harness.StateOf(t, m.Header).ID, true)
+	})
+	natstest.NoError(t, err)
 	l := harness.StartLoad(t, s.Connect(), 2*harness.LoadRate, "delay.1s.orders.a", "delay.1s.mail.a",
 		"delayin.700ms.orders.b",
 		"delayin.700ms.mail.b")
@@ -43,9 +53,10 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	a, b = natstest.StartBroker(t, one...), natstest.StartBroker(t, two...)
 	time.Sleep(time.Second)
 	for _, name := range []string{"DELAY_INTAKE", "DELAY_1s"} {
+		begun := time.Now()
 		natstest.Await(t, "the due messages of "+name+" have moved into the lane of the pause", func() bool {
 			state := c.Stream(name).CachedInfo().State
-			return state.Msgs == 0 || time.Since(state.FirstTime) < 1500*time.Millisecond
+			return state.Msgs == 0 || state.FirstTime.After(begun)
 		})
 	}
 	if n := harness.Pending(c, "ORDERS"); n > 0 {
@@ -63,7 +74,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	latest := make(map[string]time.Time)
 	waited := 0
 	for _, m := range orders {
-		if m.Due.After(resumed) {
+		if _, wasRetried := retried.Load(m.ID); wasRetried || m.Due.After(resumed) {
 			continue
 		}
 		if waited++; m.Due.Before(latest[m.Subject]) {
