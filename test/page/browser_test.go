@@ -67,8 +67,9 @@ func startChromium(t *testing.T) context.Context {
 	return browser
 }
 
-// tabTimeout is the timeout of all steps in a tab together. It is long, because other cases run at the same time.
-const tabTimeout = 3 * natstest.Timeout
+// tabTimeout is the timeout of all steps in a tab together. It is long, because other cases run at the same time, and a
+// case may open eight tabs in turn.
+const tabTimeout = 10 * natstest.Timeout
 
 // A tab is a tab of the browser with the page.
 type tab struct {
