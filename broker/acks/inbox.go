@@ -275,8 +275,9 @@ func (b *Inbox) expire(now time.Time) (next time.Time) {
 	b.nextWake = next
 	b.mu.Unlock()
 	for _, s := range silent {
+		silence := result{err: &Silence{s.confirmedAt}}
 		for _, t := range s.publishes {
-			b.deliver(t, result{err: &Silence{s.confirmedAt}})
+			b.deliver(t, silence)
 		}
 	}
 	for _, t := range expired {

@@ -20,13 +20,13 @@ func TestDeliveryCost(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				k := newKit(t, s)
 				seen := k.subscribe("silent", nil)
-				large := string(make([]byte, 4<<10))
+				request := &message.Request{ID: "L-1-1", User: message.Header{"X": {string(make([]byte, 4<<10))}}}
 				results := &count{}
 				before := natstest.Heap()
 				for range tt.count {
 					k.Deliver(Message{
 						Target: "silent", Mode: message.ModeStream, Size: tt.size,
-						PutHeader: func(h message.Header) { h["X"] = []string{large + "x"} },
+						Request: request,
 					}, func(Result) { results.add() })
 				}
 				synctest.Wait()

@@ -19,10 +19,10 @@ var ErrHalted = errors.New("deliveries to the target are halted, so the message 
 type Message struct {
 	Target string
 	Mode   message.Mode // if empty, Config.Modes determines the mode
-	// PutHeader writes the headers into an empty header when the message is sent, and keeps no reference to that
-	// header. A waiting message is held without its headers, which take much memory. Nil means no headers.
-	PutHeader func(message.Header)
-	Data      []byte
+	// Request has the headers at the target, and must not change until the delivery ends. The headers are made when the
+	// message is sent, because those of waiting messages would take much memory. Nil means no headers.
+	Request *message.Request
+	Data    []byte
 	// Expires is the time after which the message must not be sent any more, by this host's clock. Zero means that it
 	// never expires.
 	Expires time.Time

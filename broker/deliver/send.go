@@ -80,8 +80,8 @@ func (d *Deliverer) send(dl *delivery) {
 	}
 	m := messagePool.Get().(*nats.Msg)
 	m.Subject, m.Data = dl.Target, dl.Data
-	if dl.PutHeader != nil {
-		dl.PutHeader(message.Header(m.Header))
+	if dl.Request != nil {
+		dl.Request.PutTargetHeader(message.Header(m.Header))
 	}
 	onAnswer := func(answer *nats.Msg, err error) (pending bool) {
 		now := time.Now()

@@ -43,10 +43,10 @@ func TestArrivalEndsFlight(t *testing.T) {
 		want uint64 // the sequence up to which messages have arrived
 	}{
 		{"delivered", func(w *worker, f *flight, m moment) {
-			delivered{flight: f, result: deliver.Result{Outcome: deliver.Delivered}}.handle(w, m)
+			(&delivered{flight: f, result: deliver.Result{Outcome: deliver.Delivered}}).handle(w, m)
 		}, 1},
 		{"not answered", func(w *worker, f *flight, m moment) {
-			delivered{flight: f, result: deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}}.handle(w, m)
+			(&delivered{flight: f, result: deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}}).handle(w, m)
 		}, 0},
 		{"stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
@@ -162,13 +162,13 @@ func TestSilencesAreCounted(t *testing.T) {
 	f := inFlight(w, now)
 	silent := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}
 	for want := 1; want < silentTries; want++ {
-		delivered{flight: f, result: silent}.handle(w, w.moment(now))
+		(&delivered{flight: f, result: silent}).handle(w, w.moment(now))
 		if f.silences != want {
 			t.Fatalf("%d silences, want %d", f.silences, want)
 		}
 	}
 	r := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrDisconnected}
-	delivered{flight: f, result: r}.handle(w, w.moment(now))
+	(&delivered{flight: f, result: r}).handle(w, w.moment(now))
 	if f.silences != silentTries-1 {
 		t.Errorf("%d silences after the connection was lost, want %d", f.silences, silentTries-1)
 	}

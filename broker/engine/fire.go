@@ -30,8 +30,8 @@ func (w *worker) fire(f *flight, m moment) {
 	w.earlyCheck.Observe(w.clock.Base(), f.request.Due, m.local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
-		PutHeader: f.request.PutTargetHeader, // the request is unchanged until done is called
-		RateKey:   f.request.RateKey, Turn: f.request.Reservation, Repeated: f.tries > 0, Owner: w,
+		Request: &f.request, // unchanged until done is called
+		RateKey: f.request.RateKey, Turn: f.request.Reservation, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))
@@ -40,7 +40,7 @@ func (w *worker) fire(f *flight, m moment) {
 	// may be weaker, and could put the time of the delivery before the due time.
 	now, local := m.now, m.local
 	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
-		e := delivered{f, r, now.Add(r.Time.Sub(local))}
+		e := &delivered{f, r, now.Add(r.Time.Sub(local))}
 		if r.Outcome == deliver.Delivered {
 			w.mail.putLater(e)
 		} else {
@@ -53,13 +53,13 @@ func (w *worker) fire(f *flight, m moment) {
 // worker is not stopping. MayDeliver is safe for concurrent use.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
-func (e delivered) handle(w *worker, m moment) {
+func (e *delivered) handle(w *worker, m moment) {
 	f, r := e.flight, e.result
 	if f.openPlace > 0 {
 		w.flights.endDelivery(f)
 	}
 	if h := f.handOver; h != nil {
-		h.result = &e
+		h.result = e
 		if h.sequence > 0 {
 			w.flights.late--
 			w.endHandOver(f)
@@ -78,7 +78,7 @@ func (e delivered) handle(w *worker, m moment) {
 }
 
 // noteResult counts and records the result of a delivery, as it was judged.
-func (w *worker) noteResult(e delivered, r deliver.Result) {
+func (w *worker) noteResult(e *delivered, r deliver.Result) {
 	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
 		w.engine.Tally.Outcomes[r.Outcome].Add(1)
 		e.result.Count.Note(r.Outcome)

@@ -96,7 +96,7 @@ func (e handedOver) handle(w *worker, m moment) {
 // endHandOver ends the delivery of a message that was copied. It deletes the copy if the target has the message.
 func (w *worker) endHandOver(f *flight) {
 	h := f.handOver
-	w.noteResult(*h.result, h.result.result)
+	w.noteResult(h.result, h.result.result)
 	if h.result.result.Outcome != deliver.Delivered {
 		return
 	}

@@ -36,7 +36,7 @@ func TestHandedOverCountsOnce(t *testing.T) {
 			answer = storeAnswer{Reply: jsapi.Reply{Err: acks.ErrTimeout}}
 		}
 		copied := handedOver{f, answer}
-		result := delivered{flight: f, result: deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}}
+		result := &delivered{flight: f, result: deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}}
 		events := []event{copied, result}
 		if tt.resultFirst {
 			events = []event{result, copied}

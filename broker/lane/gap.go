@@ -17,16 +17,12 @@ import (
 //
 // It skips the sequences at the start of the gap that were deleted when the epoch began, and asks the leader about the
 // others. See "The reader skips no message" in the package documentation.
-func (r *Reader) proveGap(ctx context.Context, seq uint64) (exists bool, err error) {
+func (r *Reader) proveGap(ctx context.Context, seq uint64) (exists bool, _ error) {
 	start := r.knowledge.deletedRuns.skip(r.knowledge.next)
 	if start >= seq {
 		return start == seq, nil
 	}
-	var stored jsapi.Message
-	err = r.request(ctx, func(ctx context.Context) error {
-		stored, err = r.api.Next(ctx, r.cfg.Stream, start, r.cfg.Filter)
-		return err
-	})
+	stored, err := r.storedFrom(ctx, start)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return false, errUnproven
@@ -36,6 +32,15 @@ func (r *Reader) proveGap(ctx context.Context, seq uint64) (exists bool, err err
 		return false, errLost
 	}
 	return stored.Sequence == seq, nil
+}
+
+// storedFrom asks the leader for the first message of the lane from a sequence on.
+func (r *Reader) storedFrom(ctx context.Context, seq uint64) (stored jsapi.Message, err error) {
+	err = r.request(ctx, func(ctx context.Context) error {
+		stored, err = r.api.Next(ctx, r.cfg.Stream, seq, r.cfg.Filter)
+		return err
+	})
+	return stored, err
 }
 
 // runs holds the deleted sequences in the middle of a stream, in rising order.

@@ -11,27 +11,45 @@ import (
 type record struct {
 	Request
 	Origin
-	scratch []byte // for an encoding; it keeps its memory in the pool
+	scratch []byte   // for an encoding; it keeps its memory in the pool
+	values  []string // the values of the headers that put has written
 }
 
 // put writes the field into a header with this name, unless the field is zero.
 func (r *row) put(h Header, name string, rec *record) {
 	switch v := r.field(rec).(type) {
 	case *string:
-		Put(h, name, *v)
+		rec.put(h, name, *v)
 	case *time.Time:
-		PutTime(h, name, *v)
+		if !v.IsZero() {
+			rec.put(h, name, v.UTC().Format(time.RFC3339Nano))
+		}
 	case *int:
-		putCount(h, name, *v)
+		if *v > 0 {
+			rec.put(h, name, strconv.Itoa(*v))
+		}
 	case *uint64:
 		if *v > 0 {
-			Put(h, name, strconv.FormatUint(*v, 10))
+			rec.put(h, name, strconv.FormatUint(*v, 10))
 		}
 	case *bool:
 		if *v {
-			Put(h, name, RollupSub)
+			rec.put(h, name, RollupSub)
 		}
 	}
+}
+
+// put writes a header, unless the value is empty. The headers of one record share an array of values.
+func (rec *record) put(h Header, name, value string) {
+	if value == "" {
+		return
+	}
+	if rec.values == nil {
+		rec.values = make([]string, 0, 4) // most messages have no more headers at their target
+	}
+	rec.values = append(rec.values, value)
+	n := len(rec.values)
+	h[name] = rec.values[n-1 : n : n]
 }
 
 // read parses the field in its header. It records the problem of a value that no broker writes.

@@ -17,7 +17,10 @@ type ID struct {
 	At       time.Time
 }
 
-func (id ID) String() string { return string(id.append(make([]byte, 0, len(id.Stream)+40))) }
+func (id ID) String() string {
+	var buffer [96]byte // on the stack; a longer name of a stream allocates
+	return string(id.append(buffer[:0]))
+}
 
 func (id ID) append(b []byte) []byte {
 	b = append(b, id.Stream...)

@@ -48,8 +48,8 @@ func (r Request) TargetHeader() Header {
 // PutTargetHeader writes the headers that the message has at its target. H must be empty.
 func (r *Request) PutTargetHeader(h Header) {
 	maps.Copy(h, r.User)
-	Put(h, HeaderNatsMsgID, r.ID)
 	rec := r.record()
+	rec.put(h, HeaderNatsMsgID, r.ID)
 	for _, row := range deliveryRows {
 		row.put(h, cmp.Or(row.target, row.name), rec)
 	}

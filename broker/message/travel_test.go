@@ -247,3 +247,12 @@ func TestHeadersAreFresh(t *testing.T) {
 		t.Errorf("message id %q, want %q", got, want)
 	}
 }
+
+// TestTargetHeaderAllocations: the headers at the target cost one array of values and a text for each time.
+func TestTargetHeaderAllocations(t *testing.T) {
+	r, h := mustParse(t, "delay.1h.x"), make(message.Header, 8)
+	want := 3.0 // the array, Delay-Accepted and Delay-Due
+	if got := testing.AllocsPerRun(1000, func() { clear(h); r.PutTargetHeader(h) }); got != want {
+		t.Errorf("%g allocations for the headers %v, want %g", got, h, want)
+	}
+}

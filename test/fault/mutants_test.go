@@ -32,7 +32,7 @@ var mutants = []mutant{
 		edits: map[string][]string{"broker/engine/fire.go": {
 			"\tw.flights.beginDelivery(f)\n\tw.earlyCheck.Observe(",
 			"\tw.apply(f, step{kind: arrive}, m)\n\tw.earlyCheck.Observe(",
-			"\t\te := delivered{f, r, now.Add(r.Time.Sub(local))}\n\t\tif r.Outcome == deliver.Delivered {\n" +
+			"\t\te := &delivered{f, r, now.Add(r.Time.Sub(local))}\n\t\tif r.Outcome == deliver.Delivered {\n" +
 				"\t\t\tw.mail.putLater(e)\n\t\t} else {\n\t\t\tw.mail.Put(e)\n\t\t}\n",
 			"\t\t_, _ = now, local\n\t\tw.counts.Delivered.Add(1)\n",
 		}},
