@@ -259,8 +259,8 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// confirm returns a sample that confirms the history of the stream and is at most confirmedFor old. It tries again while
-// the server, or a busy machine, answers too slowly for that.
+// confirm returns a sample that confirms the history of the stream and is at most confirmedFor old. It tries again if
+// the server, or a busy machine, is too slow for that.
 func (c *committer) confirm(ctx context.Context, todo commit) (lane.Sample, error) {
 	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)

@@ -254,8 +254,8 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	}
 }
 
-// TestSlowConfirmation: a commit relies on no sample that is older than confirmedFor, for example because the process was
-// suspended. It takes another sample, because the final commit of a lane is not repeated.
+// TestSlowConfirmation: a commit relies on no sample that is older than confirmedFor, for example because the process
+// was suspended. It takes another sample, because the final commit of a lane is not repeated.
 func TestSlowConfirmation(t *testing.T) {
 	for _, c := range []struct {
 		delays []time.Duration // between the receipt of each sample and its use
