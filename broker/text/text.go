@@ -3,6 +3,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -15,7 +16,7 @@ import (
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:
-		return "-" + Span(-d)
+		return "-" + Span(-max(d, -math.MaxInt64)) // the least duration has no positive counterpart
 	case d >= time.Minute:
 		d = d.Truncate(time.Second)
 	case d >= time.Second:
@@ -29,7 +30,8 @@ func Seconds(seconds float64) string {
 	if seconds == 0 {
 		return "-"
 	}
-	return Span(time.Duration(seconds * float64(time.Second)))
+	const most = float64(math.MaxInt64 / time.Second)
+	return Span(time.Duration(max(-most, min(seconds, most)) * float64(time.Second)))
 }
 
 // Moment formats a time for people. It returns "" for the zero time.

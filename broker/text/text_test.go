@@ -1,6 +1,7 @@
 package text
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -16,9 +17,21 @@ func TestSpan(t *testing.T) {
 		{90*time.Second + 999*time.Millisecond, "1m30s"},
 		{49*time.Hour + time.Second, "2d1h1s"},
 		{-2 * time.Second, "-2s"},
+		{math.MinInt64, "-106751d23h47m16s"}, // the age of the zero time
+		{math.MaxInt64, "106751d23h47m16s"},
 	} {
 		if got := Span(test.d); got != test.want {
 			t.Errorf("span of %s: got %q, want %q", test.d, got, test.want)
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for seconds, want := range map[float64]string{
+		0: "-", 1.5: "1s500ms", -2: "-2s", 1e300: "106751d23h47m16s", math.Inf(-1): "-106751d23h47m16s",
+	} {
+		if got := Seconds(seconds); got != want {
+			t.Errorf("%g seconds: got %q, want %q", seconds, got, want)
 		}
 	}
 }
