@@ -83,11 +83,10 @@ func word(into *string, name, help string) *Param {
 
 func flag(into *bool, name, help string) *Param {
 	p := Parsed(into, name, help, func(text string) (bool, error) {
-		v, err := strconv.ParseBool(text)
-		if err != nil {
-			err = errors.New("want true or false")
+		if text != "true" && text != "false" { // not "1": other code compares the text
+			return false, errors.New("want true or false")
 		}
-		return v, err
+		return text == "true", nil
 	})
 	p.Kind = "bool"
 	return p

@@ -45,6 +45,7 @@ func TestInvalidParameters(t *testing.T) {
 		{"timers move", `{"all":true,"target":"t","in":"1m"}`, "--all needs --by"},
 		{"timers cancel", `{"key":"k","target":"t","generation":1,"series":2}`, "exclude each other"},
 		{"timers cancel", `{"key":"k","target":"t","once":true}`, "need --all"},
+		{"timers cancel", `{"all":1,"target":"orders.>"}`, "all: \"1\": want true or false"},
 		{"timers ls", `{"due_before":"tomorrow"}`, "due_before: "},
 		{"ahead", `{"for":"25h","by":"minute"}`, "at most 1d"},
 		{"pause", `{"pattern":"a..b"}`, "pattern: "},
