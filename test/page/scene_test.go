@@ -104,7 +104,7 @@ func (c *scene) serve(
 		Rates: cfg.Rates, Access: access, Log: log,
 		Host: func() doctor.Host { return doctor.Host{Version: "v1.0.0"} },
 		Open: func(context.Context) (*inspect.Inspector, error) {
-			nc, err := nats.Connect(s.Server().ClientURL(), nats.NoReconnect())
+			nc, err := nats.Connect(s.Server().ClientURL(), nats.NoReconnect(), nats.Timeout(natstest.Timeout))
 			if err != nil {
 				return nil, err
 			}
@@ -114,6 +114,8 @@ func (c *scene) serve(
 	source.Page = p
 	web := web.NewServer(log)
 	web.Handler = source.Handler()
+	// On a busy machine, Chromium takes longer than usual to send the first request of a connection.
+	web.ReadHeaderTimeout, web.ReadTimeout = natstest.Timeout, natstest.Timeout
 	c.runAll(ctx, cancel, b, p, web, listener)
 	return "http://" + listener.Addr().String() + "/"
 }
