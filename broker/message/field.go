@@ -21,9 +21,7 @@ func (r *row) put(h Header, name string, rec *record) {
 	case *string:
 		rec.put(h, name, *v)
 	case *time.Time:
-		if !v.IsZero() {
-			rec.put(h, name, v.UTC().Format(time.RFC3339Nano))
-		}
+		rec.put(h, name, formatTime(*v))
 	case *int:
 		if *v > 0 {
 			rec.put(h, name, strconv.Itoa(*v))

@@ -70,16 +70,13 @@ func Put(h Header, key, value string) {
 	}
 }
 
-// putCount writes a number if it is greater than zero.
-func putCount(h Header, key string, n int) {
-	if n > 0 {
-		h[key] = []string{strconv.Itoa(n)}
-	}
-}
-
 // PutTime writes a time, unless it is the zero time.
-func PutTime(h Header, key string, t time.Time) {
-	if !t.IsZero() {
-		h[key] = []string{t.UTC().Format(time.RFC3339Nano)}
+func PutTime(h Header, key string, t time.Time) { Put(h, key, formatTime(t)) }
+
+// formatTime formats a time for a header. It returns "" for the zero time.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
 	}
+	return t.UTC().Format(time.RFC3339Nano)
 }

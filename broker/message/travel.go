@@ -60,7 +60,7 @@ func (r *Request) PutTargetHeader(h Header) {
 func (r Request) DeadHeader(p *Problem) Header {
 	h := r.userHeader(20)
 	Put(h, HeaderNatsMsgID, r.DeadMsgID())
-	putCount(h, HeaderFormat, Format)
+	Put(h, HeaderFormat, strconv.Itoa(Format))
 	rec := r.record()
 	for _, row := range letterRows {
 		row.put(h, row.name, rec)
